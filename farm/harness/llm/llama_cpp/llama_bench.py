@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format
-from farm.core.programs.definition import Flag
+from farm.core.programs.definition import ChoiceFlag, Flag
+from farm.core.runs.derived.generation import Regime
 from farm.core.runs.evidence import Evidence
-from farm.core.runs.measurement import Better, Metric, Reading, RunFailure
+from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import ClockScope, RunRequest
 from farm.harness.base.placement_probe import placement_of_pass, placement_pass
@@ -20,6 +21,14 @@ from farm.harness.base.tool_result import (
     time_reading,
 )
 from farm.harness.failures.classification import unreadable_failure
+from farm.harness.llm.generation import (
+    DECODE_RATE,
+    PREFILL_RATE,
+    REGIME,
+    rate_metric,
+    regime_of,
+    with_generation,
+)
 from farm.harness.llm.llama_cpp.output import BenchTest, MalformedRecord, bench_test_name, bench_tests
 from farm.harness.llm.llama_cpp.placement import llama_placement
 
@@ -32,7 +41,11 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "n_depth": Flag(default=0, help="tokens in the context before the clock counts (-d)", minimum=0),
     "repetitions": Flag(default=5, help="timed repetitions of each test (-r)", minimum=1),
-    "no_warmup": Flag(default=False, help="no run before the clock counts"),
+    REGIME: ChoiceFlag(
+        default=Regime.WARM.value,
+        choices=(Regime.COLD.value, Regime.WARM.value),
+        help="cold: one repetition of a new process, without warm-up; warm: after a run that is not counted",
+    ),
     "threads": Flag(default=1, help="threads of the CPU (-t)", minimum=1),
     "batch_size": Flag(default=2048, help="tokens of a prompt at once, logical (-b)", minimum=1),
     "ubatch_size": Flag(default=512, help="and physical (-ub)", minimum=1),
@@ -74,8 +87,7 @@ _FIELD_BY_SETTING: Mapping[str, str] = {
     "cache_type_v": "type_v",
     "n_depth": "n_depth",
 }
-_PREFILL_RATE, _DECODE_RATE, _PREFILL_TIME = "prefill_rate", "decode_rate", "prefill_time"
-_TOKENS_PER_S = "tokens/s"
+_PREFILL_TIME = "prefill_time"
 #: A pass shows where the layers are: one token of each kind, once.
 _SHORT_RUN: Mapping[str, SettingValue] = {
     "n_prompt": 1,
@@ -95,7 +107,7 @@ class LlamaBench(ToolHarness):
     flags = FLAGS
     formats = (Format.GGUF,)
     backends = tuple(_DEVICE_BY_BACKEND)
-    metrics = (_PREFILL_RATE, _DECODE_RATE, _PREFILL_TIME)
+    metrics = (PREFILL_RATE, DECODE_RATE, _PREFILL_TIME)
     sustained_flags = SustainedFlags(iterations="repetitions")
     clock_scope = ClockScope.TOKENS
     clock_covers = (
@@ -119,23 +131,34 @@ class LlamaBench(ToolHarness):
             return unreadable_failure(evidence, str(error))
         if (wrong := _difference(plan, asked, tests)) is not None:
             return unreadable_failure(evidence, wrong) if tests else missing_times_failure(evidence, wrong)
-        return time_reading(
+        measured = tests[-1]
+        reading = time_reading(
             plan,
             evidence,
-            LoopTimes(
-                samples_ns=tests[-1].samples_ns, expected=count_setting(plan.settings, FLAGS, "repetitions")
-            ),
+            LoopTimes(samples_ns=measured.samples_ns, expected=_repetitions(plan.settings)),
             placement=placement_of_pass(llama_placement, evidence.stdout, evidence),
             on_cpu=_on_cpu(plan),
             metrics=_metrics(tests),
+        )
+        if isinstance(reading, RunFailure):
+            return reading
+        return with_generation(
+            reading,
+            evidence,
+            regime_of(plan.settings),
+            # It makes up tokens, and prints no text.
+            prompt=None,
+            text="",
+            tokens=measured.generated_tokens,
+            iterations=len(measured.samples_ns),
         )
 
 
 def _words(backend: str, settings: Mapping[str, SettingValue]) -> list[str]:
     values = {name: setting(settings, FLAGS, name) for name in FLAGS}
     prompt, generated = flag_text(values["n_prompt"]), flag_text(values["n_gen"])
-    words = ["-m", "${file_model}", "-o", "jsonl", "-r", flag_text(values["repetitions"])]
-    if values["together"]:
+    words = ["-m", "${file_model}", "-o", "jsonl", "-r", flag_text(_repetitions(settings))]
+    if _is_together(settings):
         # The tests of prompt and generation alone would follow it.
         words += ["-p", "0", "-n", "0", "-pg", f"{prompt},{generated}"]
     else:
@@ -146,7 +169,21 @@ def _words(backend: str, settings: Mapping[str, SettingValue]) -> list[str]:
     for name, option in _OPTIONS.items():
         if values[name] != FLAGS[name].default:
             words += [option, flag_text(values[name])]
-    return [*words, "--no-warmup"] if values["no_warmup"] else words
+    return [*words, "--no-warmup"] if regime_of(settings) is Regime.COLD else words
+
+
+def _repetitions(settings: Mapping[str, SettingValue]) -> int:
+    """Return how many repetitions count: a process has one first repetition only."""
+    return 1 if regime_of(settings) is Regime.COLD else count_setting(settings, FLAGS, "repetitions")
+
+
+def _is_together(settings: Mapping[str, SettingValue]) -> bool:
+    """Tell whether the prompt and the generation behind it are one test.
+
+    In a new process they are: a second test would find what the first one has used.
+    """
+    is_both = all(setting(settings, FLAGS, name) for name in ("n_prompt", "n_gen"))
+    return setting(settings, FLAGS, "together") is True or (is_both and regime_of(settings) is Regime.COLD)
 
 
 def _asked(settings: Mapping[str, SettingValue]) -> list[str]:
@@ -155,7 +192,7 @@ def _asked(settings: Mapping[str, SettingValue]) -> list[str]:
         value if isinstance(value, int) else 0
         for value in (setting(settings, FLAGS, name) for name in ("n_prompt", "n_gen", "n_depth"))
     )
-    pairs = [(prompt, generated)] if setting(settings, FLAGS, "together") else [(prompt, 0), (0, generated)]
+    pairs = [(prompt, generated)] if _is_together(settings) else [(prompt, 0), (0, generated)]
     return [bench_test_name(*pair, depth) for pair in pairs if any(pair)]
 
 
@@ -179,8 +216,7 @@ def _metrics(tests: Sequence[BenchTest]) -> list[Metric]:
     for test in tests:
         if test.prompt_tokens and test.generated_tokens:
             continue
-        name = _PREFILL_RATE if test.prompt_tokens else _DECODE_RATE
-        metrics.append(Metric(name=name, value=test.tokens_per_s, unit=_TOKENS_PER_S, better=Better.HIGHER))
+        metrics.append(rate_metric(PREFILL_RATE if test.prompt_tokens else DECODE_RATE, test.tokens_per_s))
         if test.prompt_tokens:
             metrics += lower_is_better({_PREFILL_TIME: test.mean_ns / 1e6}, "ms")
     return metrics

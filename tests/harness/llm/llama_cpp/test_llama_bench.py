@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from farm.core.runs.derived.generation import Regime
 from farm.core.runs.measurement import Outcome, Quality, RunFailure
 from farm.core.runs.quality import assess_quality
 from farm.core.runs.stats import summarize_samples
@@ -51,13 +52,34 @@ def test_settings_that_differ_from_the_tools_defaults_are_passed() -> None:
         n_gpu_layers=20,
         device="Vulkan1",
         delay=2,
-        no_warmup=True,
     )
     behind = words[words.index("-ngl") :]
     assert behind == [
         *("-ngl", "20", "-dev", "Vulkan1", "-d", "256", "-b", "64", "-ub", "32", "-ctk", "q8_0"),
-        *("-ctv", "q4_0", "-fa", "on", "--delay", "2", "--no-warmup"),
+        *("-ctv", "q4_0", "-fa", "on", "--delay", "2"),
     ]
+
+
+def test_a_cold_run_is_one_repetition_of_one_test_without_warm_up() -> None:
+    words = sample.words(NAME, regime="cold", repetitions=9)
+    assert words[4:12] == ["-r", "1", "-p", "0", "-n", "0", "-pg", "512,128"]
+    assert words[-1] == "--no-warmup"
+    alone = sample.words(NAME, regime="cold", n_prompt=0)
+    assert alone[4:10] == ["-r", "1", "-p", "0", "-n", "128"]
+    [one] = json.loads(GENERATION)["samples_ns"][:1]
+    whole = changed(GENERATION, samples_ns=[one], avg_ns=one, n_prompt=512)
+    found = sample.reading(NAME, f"{whole}\n", regime="cold")
+    assert (found.samples_ns, found.expected_samples, found.metrics) == ((one,), 1, ())
+    assert found.generation is not None
+    assert found.generation.regime is Regime.COLD
+    assert "pp512 is in it" in refusal(PROMPT, regime="cold")
+
+
+def test_the_regime_is_kept_with_a_warm_run() -> None:
+    found = sample.reading(NAME, REAL)
+    assert found.generation is not None
+    assert (found.generation.regime, found.generation.text_sha256) == (Regime.WARM, None)
+    assert found.wrong_output == ""
 
 
 def test_one_test_of_prompt_and_generation_runs_no_other() -> None:
