@@ -58,8 +58,9 @@ def reading_fields(view: ReadingView) -> Iterator[Field]:
 def _generation_fields(generation: Generation) -> Iterator[Field]:
     yield "regime", str(generation.regime)
     for when, files in (("before", generation.caches_before), ("after", generation.caches_after)):
-        listed = ", ".join(f"{file.name} {size_text(file.size_bytes)}" for file in files)
-        yield "caches", f"{when}: {listed or 'none'}"
+        if files is not None:
+            listed = ", ".join(f"{file.name} {size_text(file.size_bytes)}" for file in files)
+            yield "caches", f"{when}: {listed or 'none'}"
     for name, digest in (("prompt", generation.prompt_sha256), ("text", generation.text_sha256)):
         if digest is not None:
             yield name, f"SHA-256 {digest}"

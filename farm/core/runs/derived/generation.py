@@ -34,8 +34,9 @@ class Generation:
     prompt_sha256: str | None = None
     #: SHA-256 of the text of all iterations as UTF-8; None where the tool prints none.
     text_sha256: str | None = None
-    caches_before: tuple[CacheFile, ...] = ()
-    caches_after: tuple[CacheFile, ...] = ()
+    #: Caches beside the model; None where nobody looked.
+    caches_before: tuple[CacheFile, ...] | None = None
+    caches_after: tuple[CacheFile, ...] | None = None
 
 
 def stored_generation(generation: Generation) -> Mapping[str, Any]:

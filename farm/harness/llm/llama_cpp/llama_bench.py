@@ -1,11 +1,12 @@
 """llama.cpp's `llama-bench`: command line and output."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format
 from farm.core.programs.definition import ChoiceFlag, Flag
-from farm.core.runs.derived.generation import Regime
+from farm.core.runs.derived.generation import Generation, Regime
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
@@ -27,7 +28,6 @@ from farm.harness.llm.generation import (
     REGIME,
     rate_metric,
     regime_of,
-    with_generation,
 )
 from farm.harness.llm.llama_cpp.output import BenchTest, MalformedRecord, bench_test_name, bench_tests
 from farm.harness.llm.llama_cpp.placement import llama_placement
@@ -131,27 +131,18 @@ class LlamaBench(ToolHarness):
             return unreadable_failure(evidence, str(error))
         if (wrong := _difference(plan, asked, tests)) is not None:
             return unreadable_failure(evidence, wrong) if tests else missing_times_failure(evidence, wrong)
-        measured = tests[-1]
         reading = time_reading(
             plan,
             evidence,
-            LoopTimes(samples_ns=measured.samples_ns, expected=_repetitions(plan.settings)),
+            LoopTimes(samples_ns=tests[-1].samples_ns, expected=_repetitions(plan.settings)),
             placement=placement_of_pass(llama_placement, evidence.stdout, evidence),
             on_cpu=_on_cpu(plan),
             metrics=_metrics(tests),
         )
         if isinstance(reading, RunFailure):
             return reading
-        return with_generation(
-            reading,
-            evidence,
-            regime_of(plan.settings),
-            # It makes up tokens, and prints no text.
-            prompt=None,
-            text="",
-            tokens=measured.generated_tokens,
-            iterations=len(measured.samples_ns),
-        )
+        # It makes up tokens and prints no text; of a driver's caches nothing is known.
+        return replace(reading, generation=Generation(regime=regime_of(plan.settings)))
 
 
 def _words(backend: str, settings: Mapping[str, SettingValue]) -> list[str]:

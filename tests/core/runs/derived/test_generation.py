@@ -44,5 +44,5 @@ def test_a_generation_is_stored_as_plain_values() -> None:
         "prompt_sha256": None,
         "text_sha256": None,
         "caches_before": ({"name": "a", "size_bytes": 1},),
-        "caches_after": (),
+        "caches_after": None,
     }
