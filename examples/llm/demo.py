@@ -32,7 +32,7 @@ from farm.core.base.units import duration_text, size_text
 from farm.wire.documents.matrices.matrices import CellView, SpeedupView
 
 HERE = Path(__file__).parent
-HARNESSES = HERE.parents[1] / "harnesses"
+HARNESSES = HERE.parents[1] / "harnesses" / "llm"
 #: Scripts that import a wheel, which is for this machine only.
 SCRIPTS = ("litert_lm_advanced_main", "llama_main")
 ELSEWHERE = (

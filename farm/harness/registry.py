@@ -13,6 +13,8 @@ from farm.harness.executorch.executor_runner import ExecutorRunner
 from farm.harness.llm.executorch.llama_main import LlamaMain
 from farm.harness.llm.litert_lm.advanced_main import LitertLmAdvancedMain
 from farm.harness.llm.llama_cpp.llama_bench import LlamaBench
+from farm.harness.llm.mnn.llm_bench import LlmBench
+from farm.harness.llm.onnxruntime.model_benchmark import ModelBenchmark
 from farm.harness.onnxruntime.onnxruntime_perf_test import OnnxruntimePerfTest
 from farm.harness.tflite.benchmark_model import BenchmarkModel
 from farm.harness.tflite.litert_benchmark import LitertBenchmark
@@ -30,6 +32,8 @@ _HARNESSES: tuple[ToolHarness, ...] = (
     LlamaBench(),
     LitertLmAdvancedMain(),
     LlamaMain(),
+    ModelBenchmark(),
+    LlmBench(),
 )
 _HARNESS_BY_NAME = {harness.name: harness for harness in _HARNESSES}
 

@@ -18,7 +18,7 @@ from farm.core.models.variant import (
 from farm.core.runs.plan import folders_of, path_problem
 
 #: What some adapters call the model, whatever its format.
-_MODEL_NAMES = frozenset({"model.pte"})
+_MODEL_NAMES = frozenset({"model.pte", "llm.mnn"})
 _PATHS_HINT = "paths are like `net.onnx.data`; `--file NAME=PATH` gives a file a name"
 
 

@@ -27,6 +27,8 @@ class ToolPass:
     name: str
     #: Arguments of the program.
     words: Sequence[str]
+    #: Beside the environment of the program.
+    env: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
     log_filters: tuple[str, ...] = ()
     #: Its time-out, where that is less than the run's own.
@@ -118,7 +120,7 @@ def tool_plan(
             DiagnosticPass(
                 name=tool_pass.name,
                 argv=_pass_argv(request, tool_pass, files),
-                env=env,
+                env={**env, **tool_pass.env},
                 properties=tool_pass.properties,
                 log_filters=tool_pass.log_filters,
                 timeout_s=min(request.timeout_s, tool_pass.limit_s),

@@ -130,9 +130,7 @@ class MnnBenchmark(ToolHarness):
         """Return the mean of the one model in the folder."""
         output = mnn_output(combined_output(evidence))
         if output.lost is not None:
-            return missing_times_failure(
-                evidence, f"its GPU lost a part of the work, and it went on: {output.lost}"
-            )
+            return missing_times_failure(evidence, _lost_reason(output.lost))
         if not output.models:
             return missing_times_failure(
                 evidence, "there is no complete line `[ - ] NAME  max = ..  min = ..  avg = ..`"
@@ -155,10 +153,8 @@ def _placement(output: MnnOutput, backend: str) -> Placement | None:
 
     MNN's line on a substitute names the missing backend; builds for apps log it, where it is lost.
     """
-    if output.instead is not None and ("OpenCL" not in output.instead or backend == "opencl"):
-        return Placement(shares=(Share(accelerator=Accelerator.CPU, by="MNN", line=output.instead),))
-    if output.forward is None:
-        return None
+    if (substitute := _substitute(output, backend)) is not None or output.forward is None:
+        return substitute
     line = f"Forward type: {output.forward}"
     if output.forward == _NOT_NAMED:
         return Placement(shares=(), warnings=(f"{line}: MNN has no name for {backend}",))
@@ -166,3 +162,24 @@ def _placement(output: MnnOutput, backend: str) -> Placement | None:
     if kind is not Accelerator.CPU:
         return Placement(shares=(), warnings=(f"{line} is what it was told, not what it found",))
     return Placement(shares=(Share(accelerator=kind, by=output.forward, line=line),))
+
+
+def _substitute(output: MnnOutput, backend: str) -> Placement | None:
+    if output.instead is None or ("OpenCL" in output.instead and backend != "opencl"):
+        return None
+    return Placement(shares=(Share(accelerator=Accelerator.CPU, by="MNN", line=output.instead),))
+
+
+def _lost_reason(line: str) -> str:
+    return f"its GPU lost a part of the work, and it went on: {line}"
+
+
+def substitute_placement(text: str, backend: str) -> Placement | None:
+    """Return the placement of an output of MNN in which it took the CPU instead; None where it did not."""
+    return _substitute(mnn_output(text), backend)
+
+
+def lost_work(text: str) -> str | None:
+    """Return why an output of MNN is of less work than was asked for; None where nothing says so."""
+    line = mnn_output(text).lost
+    return None if line is None else _lost_reason(line)

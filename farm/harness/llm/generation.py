@@ -44,7 +44,7 @@ def with_generation(
     regime: Regime,
     *,
     prompt: str | None,
-    text: str,
+    text: str | None,
     tokens: int,
     iterations: int,
 ) -> Reading:
@@ -54,18 +54,19 @@ def with_generation(
         reading: of the run.
         evidence: of the run.
         regime: of the run.
-        prompt: None where the tool makes up tokens instead, and prints no text.
-        text: of all iterations.
+        prompt: None where the tool makes up tokens instead.
+        text: of all iterations; None where the tool prints none.
         tokens: tokens generated in each iteration.
         iterations: how often a text was generated.
     """
-    is_whole = prompt is not None and evidence.stdout_dropped_bytes == 0
+    # Of a text that was cut nothing is known.
+    whole = text if evidence.stdout_dropped_bytes == 0 else None
     generation = Generation(
         regime=regime,
         prompt_sha256=None if prompt is None else sha256(prompt.encode()).hexdigest(),
-        text_sha256=sha256(text.encode()).hexdigest() if is_whole else None,
+        text_sha256=None if whole is None else sha256(whole.encode()).hexdigest(),
         caches_before=caches(evidence.stdout, "before"),
         caches_after=caches(evidence.stdout, "after"),
     )
-    wrong = degenerate_reason(text, tokens=tokens, iterations=iterations) if is_whole else ""
+    wrong = "" if whole is None else degenerate_reason(whole, tokens=tokens, iterations=iterations)
     return replace(reading, generation=generation, wrong_output=wrong)

@@ -35,7 +35,7 @@ def farm(tmp_path: Path) -> Iterator[FarmProcess]:
     with running_farm_with_agent(farm):
         with farm.client() as client:
             eventually(lambda: [each.health for each in client.devices()] == ["good"], "it is checked")
-        program = CHECKOUT / "harnesses" / NAME
+        program = CHECKOUT / "harnesses" / "llm" / NAME
         farm.cli("harness", "add", NAME, str(program), "--abi", "x86_64")
         yield farm
 

@@ -42,7 +42,7 @@ def farm(tmp_path: Path) -> Iterator[FarmProcess]:
     with running_farm_with_agent(farm):
         with farm.client() as client:
             eventually(lambda: [each.health for each in client.devices()] == ["good"], "it is checked")
-        farm.cli("harness", "add", NAME, str(CHECKOUT / "harnesses" / NAME), "--abi", "x86_64")
+        farm.cli("harness", "add", NAME, str(CHECKOUT / "harnesses" / "llm" / NAME), "--abi", "x86_64")
         yield farm
 
 

@@ -27,6 +27,8 @@ OUTPUTS_OF_ONE = {
     "litert_lm_advanced_main": sorted(OUTPUTS[0].parents[1].rglob("litert_lm*.log")),
     "tvm_benchmark": sorted(OUTPUTS[0].parents[1].rglob("tvm_benchmark*.log")),
     "llama_main": sorted(OUTPUTS[0].parents[1].rglob("llama_main*.log")),
+    "model_benchmark": sorted(OUTPUTS[0].parents[1].rglob("model_benchmark*.log")),
+    "llm_bench": sorted(OUTPUTS[0].parents[1].rglob("llm_bench*.log")),
 }
 NOTED = Path(__file__).parent / "parser_answers.json"
 

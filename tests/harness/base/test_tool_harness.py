@@ -30,6 +30,16 @@ DEFAULTS = {
         "num_bos": 0,
         "ignore_eos": False,
     },
+    "llm_bench": {
+        "n_prompt": 512,
+        "n_gen": 128,
+        "n_repeat": 5,
+        "threads": 1,
+        "precision_mode": 2,
+        "mmap": False,
+        "loading_time": False,
+    },
+    "model_benchmark": {"regime": "warm", "prompt_length": 0, "generation_length": 128, "repetitions": 5},
     "llama-bench": {"n_prompt": 512, "n_gen": 128, "repetitions": 5, "threads": 1, "n_gpu_layers": 99},
     "mnn_benchmark": {"loop": 20, "warmup": 5, "threads": 1, "precision_mode": 0},
     "onnxruntime_perf_test": {"repeated_times": 100, "intra_op_num_threads": 1, "optimization_level": 99},
@@ -69,8 +79,10 @@ def test_unknown_backends_and_missing_models_are_unsupported(name: str) -> None:
         assert "made for cpu" in str(harness.unsupported(only_cpu, other))
 
 
-# ExecuTorch's files name their backend, the command does not.
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("executor_runner", "llama_main")])
+# ExecuTorch's files and GenAI's configurations name their backend, the command does not.
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name not in ("executor_runner", "llama_main", "model_benchmark")]
+)
 def test_every_backend_has_a_command_of_its_own(name: str) -> None:
     harness = get_harness(name)
     said = {tuple(sample.plan(name, backend).argv) for backend in harness.backends}

@@ -31,19 +31,28 @@ FORMAT_BY_HARNESS = {
     "llama-bench": Format.GGUF,
     "litert_lm_advanced_main": Format.LITERTLM,
     "llama_main": Format.EXECUTORCH,
+    "model_benchmark": Format.ONNX,
+    "llm_bench": Format.MNN,
+}
+#: What those need beside their model that cannot run without.
+BESIDE = {
+    "llama_main": ("tokenizer.bin",),
+    "model_benchmark": ("genai_config.json", "tokenizer.json"),
+    "llm_bench": ("config.json",),
 }
 
 
 def variant(harness: Harness) -> Manifest:
     found = sample.manifest(backends=tuple(harness.backends))
-    files = (
-        VariantFile(path="", digest=found.digest, size_bytes=13_900_000),
-        VariantFile(path="tokenizer.bin", digest=Digest("d" * 64), size_bytes=100_000),
-    )
+    beside = [
+        VariantFile(path=path, digest=Digest("d" * 64), size_bytes=100_000)
+        for path in BESIDE.get(harness.name, ())
+    ]
+    model = VariantFile(path="", digest=found.digest, size_bytes=13_900_000)
     return replace(
         found,
         recipe=replace(found.recipe, format=FORMAT_BY_HARNESS[harness.name]),
-        files=files if harness.name == "llama_main" else (),
+        files=(model, *beside) if beside else (),
     )
 
 

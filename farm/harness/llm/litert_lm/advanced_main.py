@@ -120,7 +120,7 @@ class LitertLmAdvancedMain(ToolHarness):
             evidence,
             regime,
             prompt=str(setting(plan.settings, FLAGS, "input_prompt")) if has_text else None,
-            text=printed_text(without_files(evidence.stdout)),
+            text=printed_text(without_files(evidence.stdout)) if has_text else None,
             tokens=count_setting(plan.settings, FLAGS, "benchmark_decode_tokens"),
             iterations=len(infos),
         )

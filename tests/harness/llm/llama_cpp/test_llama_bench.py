@@ -246,4 +246,4 @@ def test_the_last_line_of_an_output_that_was_cut_is_not_read() -> None:
 def test_its_times_are_not_those_of_one_inference() -> None:
     scopes = {name: get_harness(name).clock_scope for name in harness_names()}
     of_tokens = [name for name, scope in scopes.items() if scope is scopes[NAME]]
-    assert of_tokens == ["litert_lm_advanced_main", NAME, "llama_main"]
+    assert of_tokens == ["litert_lm_advanced_main", NAME, "llama_main", "llm_bench", "model_benchmark"]

@@ -1,0 +1,1 @@
+"""MNN's benchmark tool of language models."""
