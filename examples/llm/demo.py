@@ -1,4 +1,4 @@
-"""Measure one small language model by three runtimes on a virtual phone: `make demo-llm`.
+"""Measure one small language model by four runtimes on a virtual phone: `make demo-llm`.
 
     python examples/llm/demo.py [FOLDER]
 
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import executorch_file
+import genai_file
 import gguf_file
 import litertlm_file
 import yaml
@@ -34,23 +35,24 @@ from farm.wire.documents.matrices.matrices import CellView, SpeedupView
 HERE = Path(__file__).parent
 HARNESSES = HERE.parents[1] / "harnesses" / "llm"
 #: Scripts that import a wheel, which is for this machine only.
-SCRIPTS = ("litert_lm_advanced_main", "llama_main")
+SCRIPTS = ("litert_lm_advanced_main", "llama_main", "model_benchmark")
 ELSEWHERE = (
-    "ONNX Runtime GenAI, MNN's llm_bench: the farm has no adapter for them",
-    "all three on OpenCL, Vulkan, Hexagon or an NPU: they need hardware that is not here",
+    "MNN's llm_bench: no package has the program",
+    "all four on OpenCL, Vulkan, Hexagon or an NPU: they need hardware that is not here",
 )
 LEGEND = f"""
 One llama: {SIZES.layers} layers x {SIZES.width}, {SIZES.inner} inside, {SIZES.heads} heads.
 Its weights are random: what it would write is nothing. All files have the same weights.
 llama-bench of llama-cpp-python {VERSION}, built here; LiteRT-LM of the wheel litert-lm-api; ExecuTorch's
-runner of the wheel executorch, on XNNPACK; one thread each.
+runner of the wheel executorch, on XNNPACK; GenAI of the wheel onnxruntime-genai; one thread each.
 On a virtual phone: these are times of this machine's CPU.
 prefill: a prompt of 256 tokens at once. decode: 64 tokens, one by one.
 first: no caches are there. cold: a new process finds them. warm: again in the same process.
-time: the median of one repetition, to which speedup and verdict belong.
+time: the median of one repetition, to which speedup and verdict belong; of GenAI the mean of one token.
 The tables are not compared: llama-bench samples nothing, and the others do.
 ExecuTorch's clock has steps of 1 ms, and its peak memory includes Python and torch.
-Load time and time to first token: llama-bench prints none.
+GenAI's peak memory includes Python, and its clock the calls from it.
+Load time: llama-bench and GenAI print none; time to first token: llama-bench prints none.
 """
 Row = tuple[str, ...]
 
@@ -124,6 +126,17 @@ RUNTIMES = (
         # Without caches on a CPU, a first start is a cold one.
         order=("regime", ("cold", "warm")),
         beside={executorch_file.TOKENIZER: executorch_file.tokenizer},
+    ),
+    Runtime(
+        harness="model_benchmark",
+        matrix="genai.yaml",
+        suffix="onnx",
+        precisions=genai_file.PRECISIONS,
+        write=genai_file.write,
+        heads=("regime", "format", "load", "first token", "prefill/s", "decode/s", "peak memory"),
+        describe=_regime_row,
+        order=("regime", ("cold", "warm")),
+        beside=genai_file.BESIDE,
     ),
 )
 

@@ -1,9 +1,9 @@
-"""The same language model for ONNX Runtime GenAI, once for each number format; and the files that it needs beside it.
+"""The same language model for ONNX Runtime GenAI, once for each number format; and the files beside it.
 
 python examples/llm/genai_file.py FOLDER [--tiny] [f32] [int8] [int4]
 
-The network has the inputs, outputs and operators that GenAI's own builder gives a llama. Weights are those of the
-GGUF files. Norms, embeddings and the cache of keys and values stay float32 in every number format.
+The network has the inputs, outputs and operators that GenAI's own builder gives a llama. Weights are those
+of the GGUF files. Norms, embeddings and the cache of keys and values stay float32 in every number format.
 """
 
 import json
@@ -100,9 +100,7 @@ def _lengths(graph: _Graph) -> list[str]:
     before = graph.node("Sub", [whole, one], "tokens_before")
     shape = graph.node("Shape", ["attention_mask"], "mask_shape")
     total = graph.node("Gather", [shape, last], "mask_length", axis=0)
-    return [
-        graph.node("Cast", [value], f"{value}_int32", to=TensorProto.INT32) for value in (before, total)
-    ]
+    return [graph.node("Cast", [value], f"{value}_int32", to=TensorProto.INT32) for value in (before, total)]
 
 
 def _block(graph: _Graph, x: str, sizes: Sizes, number: int, shared: list[str]) -> str:
@@ -183,7 +181,7 @@ def write(path: Path, precision: str, sizes: Sizes = SIZES) -> None:
 
 
 def config(sizes: Sizes = SIZES) -> bytes:
-    """Return the `genai_config.json`: names and sizes of the network, and that the likeliest token is taken."""
+    """Return the `genai_config.json`: names and sizes, and that the likeliest token is taken."""
     decoder = {
         "session_options": {"provider_options": [], "intra_op_num_threads": 1},
         # The farm gives the model this name on the device.
@@ -221,12 +219,9 @@ def config(sizes: Sizes = SIZES) -> bytes:
 def tokenizer(sizes: Sizes = SIZES) -> bytes:
     """Return a `tokenizer.json` of a llama: words are not merged out of letters.
 
-    A prompt has a token for each byte, and one for the space before it. Every token is written as a word, so that
-    all of a text can be seen.
+    A prompt has a token for each byte. Every token is written as a word, so that all of a text can be seen.
     """
-    tokens = [
-        token if token.startswith("<") else f"{_SPACE}{token}" for token in vocabulary(sizes)
-    ]
+    tokens = [token if token.startswith("<") else f"{_SPACE}{token}" for token in vocabulary(sizes)]
     # What a space is read as.
     tokens[-1] = _SPACE
     special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
@@ -260,8 +255,8 @@ def tokenizer(sizes: Sizes = SIZES) -> bytes:
     return json.dumps(document).encode()
 
 
-def tokenizer_config() -> bytes:
-    """Return the `tokenizer_config.json`."""
+def tokenizer_config(_sizes: Sizes = SIZES) -> bytes:
+    """Return the `tokenizer_config.json`: that of a llama of any size."""
     words = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
     return json.dumps({"tokenizer_class": "LlamaTokenizer", "add_bos_token": False, **words}).encode()
 
@@ -270,7 +265,7 @@ def tokenizer_config() -> bytes:
 BESIDE = {
     "genai_config.json": config,
     "tokenizer.json": tokenizer,
-    "tokenizer_config.json": lambda _sizes=SIZES: tokenizer_config(),
+    "tokenizer_config.json": tokenizer_config,
 }
 
 

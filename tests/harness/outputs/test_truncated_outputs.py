@@ -29,6 +29,8 @@ OUTPUTS = {
     "benchncnn": ["ncnn_vulkan"],
     "mnn_benchmark": ["mnn_interleaved"],
     "llama-bench": ["llama_bench", "llama_bench_vulkan"],
+    "model_benchmark": ["model_benchmark_2024"],
+    "llm_bench": ["llm_bench_2025"],
     "speed_benchmark_torch": ["speed_benchmark_torch"],
 }
 PAIRS = [(name, output) for name, outputs in OUTPUTS.items() for output in outputs]

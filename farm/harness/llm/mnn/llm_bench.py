@@ -57,7 +57,7 @@ _LONG_PROMPT = 32
 
 
 class LlmBench(ToolHarness):
-    """Runs `.mnn` files of language models: a prompt, and the generation of tokens behind it, in one process."""
+    """Runs `.mnn` files of language models: a prompt, and the generation of tokens behind it."""
 
     name = "llm_bench"
     parser_version = 1
@@ -130,7 +130,7 @@ def _words(backend: str, settings: Mapping[str, SettingValue]) -> list[str]:
 
 
 def _difference(plan: RunPlan, rows: Sequence[BenchRow]) -> str | None:
-    """Return how the tests differ from what was asked for, or why a rate cannot be; None where they do not."""
+    """Return how the tests differ from what was asked for, or why a rate cannot be; else None."""
     if len(rows) > 1:
         return f"{len(rows)} tests are in it, and one was asked for"
     row = rows[0]
@@ -149,7 +149,8 @@ def _difference(plan: RunPlan, rows: Sequence[BenchRow]) -> str | None:
             return f"it ran with {name} {row.columns[name][:40]}, and {value} was asked for"
     if row.prompt_tokens >= _LONG_PROMPT and row.decode.mean > row.prefill.mean:
         rates = f"{row.decode.mean:.6g} tokens/s generated and {row.prefill.mean:.6g} of the prompt"
-        return f"{rates}: the text ended before its {row.generated_tokens} tokens, and the tool counts them all"
+        end = f"the text ended before its {row.generated_tokens} tokens"
+        return f"{rates}: {end}, and the tool counts them all"
     return None
 
 

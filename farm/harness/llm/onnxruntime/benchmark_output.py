@@ -1,4 +1,4 @@
-"""The means that ONNX Runtime GenAI's `model_benchmark` prints (benchmark/c/main.cpp), unchanged since 2024."""
+"""The means that ONNX Runtime GenAI's `model_benchmark` prints (benchmark/c/main.cpp)."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -124,7 +124,8 @@ def _mean(name: str, values: Mapping[str, float]) -> Mean:
 
 def _check_whole(output: BenchmarkOutput, whole: Mean) -> None:
     """Refuse parts that together took longer than the whole."""
-    parts_ns = output.first_token_ns + output.generation.mean_ns * output.generation.count / max(1, whole.count)
+    tokens = output.generation.count / max(1, whole.count)
+    parts_ns = output.first_token_ns + output.generation.mean_ns * tokens
     if parts_ns > whole.mean_ns * (1 + _MAY_DIFFER):
         raise MalformedOutput(
             f"a repetition took {whole.mean_ns / 1e6:.6g} ms, and its parts {parts_ns / 1e6:.6g} ms"
@@ -134,8 +135,8 @@ def _check_whole(output: BenchmarkOutput, whole: Mean) -> None:
 def generated_text(stdout: str, prompt: str) -> str | None:
     """Return what the model wrote behind a prompt; None where the tool printed no text.
 
-    The tool prints prompt and text together, once, of the first repetition that warms up. Where the prompt is not
-    in it, all of it is returned.
+    The tool prints prompt and text together, once, of the first repetition that warms up. Where the prompt is
+    not in it, all of it is returned.
     """
     _, begin, rest = stdout.partition(_OUTPUT_BEGIN)
     text, end, _ = rest.rpartition(_OUTPUT_END)

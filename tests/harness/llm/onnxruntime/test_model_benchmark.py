@@ -197,7 +197,7 @@ def test_a_text_of_one_token_is_no_sample() -> None:
     ("old", "new", "reason"),
     [
         ("\tp50 (us):       1128.67\n", "", "no whole mean of the generation"),
-        ("avg (ms):       10.8881", "avg (ms):       9.8881", "a repetition took 9.8881 ms, and its parts 10.8"),
+        ("avg (ms):       10.8881", "avg (ms):       9.8881", "took 9.8881 ms, and its parts 10.8"),
         ("1139.66", "1e200", "the mean of the generation is too long"),
         ("Batch size", "Batch", "no line `Batch size"),
     ],
