@@ -14,7 +14,7 @@ _TEST_COLUMN, _SPEED_COLUMN, _LOADING_COLUMN = "llm_demo", "speed(tok/s)", "load
 STEP = 0.01
 
 
-class MalformedTable(ValueError):
+class MalformedBenchTable(ValueError):
     """A row does not hold what the tool prints of a test."""
 
 
@@ -44,7 +44,7 @@ def bench_rows(lines: Iterable[str]) -> list[BenchRow]:
     """Return the tests in the lines of an output.
 
     Raises:
-        MalformedTable: a row below the heads has no such columns, or rates that are none.
+        MalformedBenchTable: a row below the heads has no such columns, or rates that are none.
     """
     heads: list[str] = []
     rows: list[BenchRow] = []
@@ -60,11 +60,11 @@ def bench_rows(lines: Iterable[str]) -> list[BenchRow]:
 
 def _row(heads: list[str], cells: list[str]) -> BenchRow:
     if len(cells) != len(heads):
-        raise MalformedTable(f"a row has {len(cells)} columns, and {len(heads)} heads")
+        raise MalformedBenchTable(f"a row has {len(cells)} columns, and {len(heads)} heads")
     columns = dict(zip(heads, cells, strict=True))
     test, speed = _TEST.fullmatch(columns[_TEST_COLUMN]), _SPEED.fullmatch(columns[_SPEED_COLUMN])
     if test is None or speed is None:
-        raise MalformedTable("a row has no test with the rates of prompt and generation")
+        raise MalformedBenchTable("a row has no test with the rates of prompt and generation")
     row = BenchRow(
         prompt_tokens=int(test[1]),
         generated_tokens=int(test[2]),
@@ -74,7 +74,7 @@ def _row(heads: list[str], cells: list[str]) -> BenchRow:
         columns=columns,
     )
     if not row.prefill.mean or not row.decode.mean:
-        raise MalformedTable("a row has a rate of 0 tokens/s")
+        raise MalformedBenchTable("a row has a rate of 0 tokens/s")
     return row
 
 
@@ -88,5 +88,5 @@ def _load_s(columns: Mapping[str, str]) -> float | None:
         return None
     time = _TIME.fullmatch(columns[_LOADING_COLUMN])
     if time is None:
-        raise MalformedTable("a row has no time of loading")
+        raise MalformedBenchTable("a row has no time of loading")
     return float(time[1])
