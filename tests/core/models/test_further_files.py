@@ -90,7 +90,7 @@ def test_weights_in_the_folder_of_the_model_are_found_by_a_relative_path(model: 
     assert [file.path for file in manifest_of_file(model).files] == ["", "w.data"]
 
 
-@pytest.mark.parametrize("names", [("a", "a/b"), ("model.onnx/x", "b"), ("model.pte", "b")])
+@pytest.mark.parametrize("names", [("a", "a/b"), ("model.onnx/x", "b"), ("model.pte", "b"), ("llm.mnn", "b")])
 def test_a_path_is_one_file_and_no_folder(model: Path, names: Sequence[str]) -> None:
     (model.parent / DATA).write_bytes(bytes(12))
     with pytest.raises(VariantInvalid, match="is there twice"):

@@ -111,8 +111,8 @@ def _output(lines: list[str]) -> BenchmarkOutput:
 def _mean(name: str, values: Mapping[str, float]) -> Mean:
     if values.keys() != {"avg", "p50", "stddev", "n", "tokens"}:
         raise MalformedOutput(f"there is no whole mean of the {name}")
-    if max(values["avg"], values["p50"], values["stddev"]) > _LONGEST_NS:
-        raise MalformedOutput(f"the mean of the {name} is too long")
+    if max(values["avg"], values["p50"], values["stddev"]) > _LONGEST_NS or 0 < values["avg"] < 1:
+        raise MalformedOutput(f"the mean of the {name} is too long or too short")
     return Mean(
         mean_ns=values["avg"],
         median_ns=values["p50"],

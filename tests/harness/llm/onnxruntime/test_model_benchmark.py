@@ -199,6 +199,7 @@ def test_a_text_of_one_token_is_no_sample() -> None:
         ("\tp50 (us):       1128.67\n", "", "no whole mean of the generation"),
         ("avg (ms):       10.8881", "avg (ms):       9.8881", "took 9.8881 ms, and its parts 10.8"),
         ("1139.66", "1e200", "the mean of the generation is too long"),
+        ("1139.66", "1e-305", "the mean of the generation is too long or too short"),
         ("Batch size", "Batch", "no line `Batch size"),
     ],
 )
