@@ -25,7 +25,7 @@ help:
 	@echo "make demo      set up, run one matrix on two virtual phones, print the speedup table"
 	@echo "make demo-runtimes  install the runtimes, run one network by each of them side by side, print one table"
 	@echo "make demo-nnapi  run MobileNetV2 in three precisions on the CPU and by NNAPI's reference library, print one table"
-	@echo "make demo-llm  build llama.cpp's llama-bench, run a small language model by it, by LiteRT-LM, ExecuTorch and ONNX Runtime GenAI, print one table each"
+	@echo "make demo-llm  build llama.cpp's llama-bench, run a small language model by it, by LiteRT-LM, ExecuTorch, ONNX Runtime GenAI and MNN, print one table each"
 	@echo "make install   set up only"
 	@echo "make check     lint, and the tests of what is pure: under a minute"
 	@echo "make test      set up, lint, and the quick tests: all that is promised, at least once"
@@ -200,10 +200,10 @@ $(VENV)/.installed-runtimes: $(VENV)/.installed
 	@$(PIP) install --no-deps $(EXECUTORCH) $(TORCHAO)
 	@touch $@
 
-# What writes the models, what runs those of LiteRT-LM, ExecuTorch and GenAI, and what llama.cpp is built with. Needs a C++ compiler.
+# What writes the models, what runs those of LiteRT-LM, ExecuTorch, GenAI and MNN, and what llama.cpp is built with. Needs a C++ compiler.
 $(VENV)/.installed-llm: $(VENV)/.installed
-	@echo "installing gguf, cmake, ninja, LiteRT-LM, ONNX Runtime GenAI and ExecuTorch"
-	@$(PIP) install --editable '.[farm,torch,litert,litert-lm,onnxruntime-genai]' gguf==0.19.0 onnx==1.23.2 cmake ninja $(EXPORT_IMPORTS)
+	@echo "installing gguf, cmake, ninja, LiteRT-LM, ONNX Runtime GenAI, MNN and ExecuTorch"
+	@$(PIP) install --editable '.[farm,torch,litert,litert-lm,onnxruntime-genai,mnn]' gguf==0.19.0 onnx==1.23.2 cmake ninja $(EXPORT_IMPORTS)
 	@$(PIP) install --no-deps $(EXECUTORCH) $(TORCHAO)
 	@touch $@
 

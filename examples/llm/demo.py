@@ -1,4 +1,4 @@
-"""Measure one small language model by four runtimes on a virtual phone: `make demo-llm`.
+"""Measure one small language model by five runtimes on a virtual phone: `make demo-llm`.
 
     python examples/llm/demo.py [FOLDER]
 
@@ -18,6 +18,7 @@ import executorch_file
 import genai_file
 import gguf_file
 import litertlm_file
+import mnn_file
 import yaml
 from build_llama_bench import VERSION, build
 from network import SIZES
@@ -35,24 +36,23 @@ from farm.wire.documents.matrices.matrices import CellView, SpeedupView
 HERE = Path(__file__).parent
 HARNESSES = HERE.parents[1] / "harnesses" / "llm"
 #: Scripts that import a wheel, which is for this machine only.
-SCRIPTS = ("litert_lm_advanced_main", "llama_main", "model_benchmark")
-ELSEWHERE = (
-    "MNN's llm_bench: no package has the program",
-    "all four on OpenCL, Vulkan, Hexagon or an NPU: they need hardware that is not here",
-)
+SCRIPTS = ("litert_lm_advanced_main", "llama_main", "model_benchmark", "llm_bench")
+ELSEWHERE = ("all five on OpenCL, Vulkan, Hexagon or an NPU: they need hardware that is not here",)
 LEGEND = f"""
 One llama: {SIZES.layers} layers x {SIZES.width}, {SIZES.inner} inside, {SIZES.heads} heads.
 Its weights are random: what it would write is nothing. All files have the same weights.
 llama-bench of llama-cpp-python {VERSION}, built here; LiteRT-LM of the wheel litert-lm-api; ExecuTorch's
-runner of the wheel executorch, on XNNPACK; GenAI of the wheel onnxruntime-genai; one thread each.
+runner of the wheel executorch, on XNNPACK; GenAI of the wheel onnxruntime-genai; the engine of the wheel
+MNN; one thread each.
 On a virtual phone: these are times of this machine's CPU.
 prefill: a prompt of 256 tokens at once. decode: 64 tokens, one by one.
 first: no caches are there. cold: a new process finds them. warm: again in the same process.
 time: the median of one repetition, to which speedup and verdict belong; of GenAI the mean of one token.
 The tables are not compared: llama-bench samples nothing, and the others do.
 ExecuTorch's clock has steps of 1 ms, and its peak memory includes Python and torch.
-GenAI's peak memory includes Python, and its clock the calls from it.
-Load time: llama-bench and GenAI print none; time to first token: llama-bench prints none.
+The peak memory of GenAI and of MNN includes Python, and GenAI's clock the calls from it.
+Load time: llama-bench and GenAI print none; of MNN it is the mean of three, in steps of 10 ms.
+Time to first token: llama-bench and MNN print none.
 """
 Row = tuple[str, ...]
 
@@ -73,6 +73,8 @@ class Runtime:
     order: tuple[str, Sequence[object]]
     #: Files that each model needs beside it, by name.
     beside: Mapping[str, Callable[[], bytes]] = field(default_factory=dict)
+    #: Those that each has of its own, by name: how they end behind the name of the model.
+    own: Mapping[str, str] = field(default_factory=dict)
 
 
 def _llama_cpp_row(cell: CellView, values: Mapping[str, float | None], precision: str) -> Row:
@@ -88,6 +90,16 @@ def _regime_row(cell: CellView, values: Mapping[str, float | None], precision: s
         precision,
         _milliseconds(values.get("load_time")),
         _milliseconds(values.get("time_to_first_token")),
+        _rate(values.get("prefill_rate")),
+        _rate(values.get("decode_rate")),
+        _size(values.get("memory_peak_rss")),
+    )
+
+
+def _mnn_row(_cell: CellView, values: Mapping[str, float | None], precision: str) -> Row:
+    return (
+        precision,
+        _milliseconds(values.get("load_time")),
         _rate(values.get("prefill_rate")),
         _rate(values.get("decode_rate")),
         _size(values.get("memory_peak_rss")),
@@ -138,6 +150,18 @@ RUNTIMES = (
         order=("regime", ("cold", "warm")),
         beside=genai_file.BESIDE,
     ),
+    Runtime(
+        harness="llm_bench",
+        matrix="mnn.yaml",
+        suffix="mnn",
+        precisions=mnn_file.PRECISIONS,
+        write=mnn_file.write,
+        heads=("format", "load", "prefill/s", "decode/s", "peak memory"),
+        describe=_mnn_row,
+        order=("n_gen", (64,)),
+        beside=mnn_file.BESIDE,
+        own={mnn_file.WEIGHTS: mnn_file.WEIGHTS_ENDING},
+    ),
 )
 
 
@@ -153,6 +177,13 @@ def _size(value: float | None) -> str:
     return "unknown" if value is None else size_text(value)
 
 
+def _bytes_of(runtime: Runtime, path: Path) -> int:
+    """Return the size of a model with its weights."""
+    return sum(
+        each.stat().st_size for each in (path, *(Path(f"{path}{end}") for end in runtime.own.values()))
+    )
+
+
 def make_models(folder: Path, runtime: Runtime) -> dict[str, Path]:
     """Return the file of each number format, written where it is not there yet."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -161,6 +192,8 @@ def make_models(folder: Path, runtime: Runtime) -> dict[str, Path]:
         if not path.is_file():
             unfinished = path.with_suffix(".unfinished")
             runtime.write(unfinished, precision)
+            for ending in runtime.own.values():
+                Path(f"{unfinished}{ending}").rename(f"{path}{ending}")
             unfinished.rename(path)
     for name, content in runtime.beside.items():
         (folder / name).write_bytes(content())
@@ -175,9 +208,10 @@ def measure(farm: FarmClient, runtime: Runtime, program: Path, files: Mapping[st
     subprocess.run(command, env={**os.environ, "FARM_URL": farm.url}, check=True, capture_output=True)
     for precision, path in files.items():
         beside = [str(path.with_name(name)) for name in runtime.beside]
+        beside += [f"{name}={path}{ending}" for name, ending in runtime.own.items()]
         manifest = manifest_of_file(path, files=beside, model="random", precision=precision)
         add_variant(farm, path, manifest, files=beside)
-    matrix_id = farm.submit_matrix(yaml.safe_load((HERE / runtime.matrix).read_text())).matrix_id
+    matrix_id = farm.submit_matrix(yaml.safe_load((HERE / "matrices" / runtime.matrix).read_text())).matrix_id
     follow(farm, matrix_id, leaving="The farm of this demo ends with it.")
     speedups = {row.cell_id: row for row in farm.speedups(matrix_id=matrix_id)}
     return table_of(runtime, list(rows(runtime, list(farm.cells(matrix_id)), speedups, files)))
@@ -197,7 +231,7 @@ def rows(
         name = f"{precision} (A/A)" if speedup is not None and speedup.aa else precision
         yield (
             *runtime.describe(cell, values, name),
-            size_text(files[precision].stat().st_size),
+            size_text(_bytes_of(runtime, files[precision])),
             "-" if cell.value_ns is None else duration_text(cell.value_ns),
             *compared(speedup),
         )

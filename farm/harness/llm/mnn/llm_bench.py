@@ -158,5 +158,6 @@ def _metrics(row: BenchRow) -> list[Metric]:
     rates = {PREFILL_RATE: row.prefill.mean, DECODE_RATE: row.decode.mean}
     return [
         *(rate_metric(name, rate) for name, rate in rates.items()),
-        *lower_is_better({LOAD_TIME: None if row.load_s is None else row.load_s * 1e3}, "ms"),
+        # Of less than a step there is no time.
+        *lower_is_better({LOAD_TIME: row.load_s * 1e3 if row.load_s else None}, "ms"),
     ]

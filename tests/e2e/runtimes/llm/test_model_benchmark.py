@@ -87,7 +87,7 @@ def test_a_model_with_its_configuration_and_tokenizer_is_measured_in_each_regime
         reading = attempt.reading
         assert reading is not None
         values = {metric.name: metric.value for metric in reading.metrics}
-        assert values.keys() == {"prefill_rate", "decode_rate", "time_to_first_token", "memory_peak"}
+        assert {"prefill_rate", "decode_rate", "time_to_first_token", "memory_peak"} <= values.keys()
         assert values["decode_rate"] == pytest.approx(1e9 / reading.mean_ns)
         # The log of a further start says so: the command does not.
         assert "placed on [CPUExecutionProvider]" in reading.proof

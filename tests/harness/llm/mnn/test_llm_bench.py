@@ -56,6 +56,8 @@ def test_the_value_is_the_time_of_a_generation_by_its_mean_rate() -> None:
 def test_further_columns_are_read_by_their_heads_and_the_load_time_is_the_mean_of_three() -> None:
     found = sample.reading(NAME, OPENCL, **OF_OPENCL)
     assert sample.metrics(found) == {"prefill_rate": 212.05, "decode_rate": 18.42, "load_time": 2310.0}
+    soon = sample.reading(NAME, OPENCL.replace("2.31 ± 1.17", "0.00 ± 0.00"), **OF_OPENCL)
+    assert "load_time" not in sample.metrics(soon)
 
 
 def test_a_gpu_that_only_the_row_names_is_unproven_and_a_substitute_is_the_cpu() -> None:
