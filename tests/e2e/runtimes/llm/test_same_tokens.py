@@ -1,4 +1,4 @@
-"""Two runtimes write the same tokens by the example's files: both are the one network that they are said to be."""
+"""Two runtimes write the same tokens by the files of the example: both are the network that they claim."""
 
 import json
 import os
