@@ -15,8 +15,8 @@ from farm.client.import_queries import ImportQueries
 from farm.client.responses import checked_response
 from farm.client.result_queries import ResultQueries, time_text
 from farm.client.upload import Progress, Upload
-from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, JobId, MatrixId, VariantId
-from farm.core.errors import FarmError, InvalidInput
+from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, JobId, MatrixId, VariantId, digest_of
+from farm.core.errors import DigestMismatch, FarmError, InvalidInput
 from farm.core.models.variant import Manifest, TensorSpec, Variant
 from farm.core.operations.alarm import Alarm
 from farm.core.upkeep.device_action import DeviceActionKind
@@ -175,6 +175,19 @@ class FarmClient(ResultQueries, ExportQueries, ImportQueries, AccessQueries):
         What breaks off goes on where it ended; `progress` is told of each byte once.
         """
         Upload(http=self._http, send=self._send, path=path, digest=digest, progress=progress).run()
+
+    def download(self, digest: Digest) -> bytes:
+        """Return the bytes of a small file.
+
+        Raises:
+            NotFound: the farm never had it.
+            ArtifactExpired: the farm has it no more.
+            DigestMismatch: other bytes came.
+        """
+        content = checked_response(self._send(self._http.build_request("GET", f"/blobs/{digest}"))).content
+        if digest_of(content) != digest:
+            raise DigestMismatch(f"what the farm sent is not {digest[:12]}")
+        return content
 
     def submit_matrix(self, spec: Mapping[str, object], *, key: str | None = None) -> MatrixView:
         """Submit a matrix, once; `spec` is the matrix file as read.

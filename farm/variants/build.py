@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,18 +17,21 @@ from pydantic import TypeAdapter
 
 import farm
 from farm.core.base.ids import Digest, digest_of
-from farm.core.errors import VariantInvalid
+from farm.core.errors import InvalidInput, VariantInvalid
 from farm.core.models import builders
-from farm.core.models.builders import TORCH, backends_of
-from farm.core.models.variant import Format, Manifest, Recipe, variant_name
+from farm.core.models.builders import TORCH, abi_of, backends_of, is_tuned
+from farm.core.models.variant import Format, Manifest, Recipe, Tuning, variant_name
 from farm.variants.environments.runtime_environments import environment_of, environments_dir
 from farm.variants.manifest_file import manifest_path, read_manifest, write_manifest
-from farm.variants.recipe import built_with, recipe_digest
+from farm.variants.recipe import built_with, host_abi, recipe_digest, runs_here
 from farm.variants.sources.source import Source, source_json
+from farm.variants.sources.tuning_records import TuningRecords, check_records, read_records
 from farm.variants.worker import BuildFacts
 
 #: ExecuTorch's int8 export takes half a minute, and ten times as long where others want the cores too.
 _DEADLINE_S = 1800.0
+#: TVM's tuner ends the compilation and the timing of a schedule after 30 s each.
+_TRIAL_DEADLINE_S = 60.0
 _SUFFIX = {
     Format.TORCHSCRIPT: ".pt",
     Format.LITE: ".ptl",
@@ -77,6 +81,25 @@ class BuiltVariant:
     path: Path
     #: True when the file was already there, made by the same recipe.
     reused: bool
+    #: Of a tuned variant: the file of its records.
+    records: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningRequest:
+    """How loops are tuned: by trials here, by earlier records, or by both."""
+
+    #: Schedules that are compiled and timed on this machine.
+    trials: int = 0
+    records: TuningRecords | None = None
+
+    @property
+    def fixed_records(self) -> Digest | None:
+        """Return the digest of the records if no trial adds to them."""
+        return self.records.digest() if self.records is not None and not self.trials else None
+
+
+NOT_TUNED = TuningRequest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,24 +117,56 @@ def build_variants(
     recipes: Sequence[Recipe],
     out_dir: Path,
     *,
+    tuning: TuningRequest = NOT_TUNED,
     on_progress: Callable[[BuildProgress], None] = lambda _progress: None,
     interpreter: Interpreter = interpreter_of,
 ) -> Iterator[BuiltVariant]:
     """Build every recipe into `out_dir`, one at each `next`, except for files that are already there.
 
+    `tuning` is for recipes of tuned files. What is tuned by trials is never there already: no two tunings are
+    the same.
+
     Raises:
         InvalidInput: a recipe cannot be built from the source, or torch is not installed; at once.
         VariantInvalid: a build failed, or its file does not compute what the network does; at its `next`.
     """
-    digests = [recipe_digest(source, recipe) for recipe in recipes]
+    for recipe in filter(is_tuned, recipes):
+        _check_tuning(recipe, tuning)
+    digests = [known_digest(source, recipe, tuning) for recipe in recipes]
     out_dir.mkdir(parents=True, exist_ok=True)
-    return _build_each(source, list(zip(recipes, digests, strict=True)), out_dir, on_progress, interpreter)
+    work = list(zip(recipes, digests, strict=True))
+    return _build_each(source, work, out_dir, tuning, on_progress, interpreter)
+
+
+def known_digest(source: Source, recipe: Recipe, tuning: TuningRequest) -> Digest | None:
+    """Return the recipe's digest; None where only the built file tells what it is."""
+    return recipe_digest(source, recipe, records=tuning.fixed_records if is_tuned(recipe) else None)
+
+
+def _check_tuning(recipe: Recipe, tuning: TuningRequest) -> None:
+    """Refuse records of another ABI, and trials for a CPU that is not here.
+
+    Raises:
+        InvalidInput, VariantInvalid: so it is, or there are neither.
+    """
+    abi = abi_of(recipe)
+    assert abi is not None
+    if tuning.trials and not runs_here(recipe):
+        raise InvalidInput(
+            f"schedules for {abi} cannot be timed on this machine: it is {host_abi()}",
+            hint="tune on a device of that ABI with TVM, and give its records: --records FOLDER",
+        )
+    if tuning.records is not None:
+        check_records(tuning.records, abi)
+    elif not tuning.trials:
+        raise InvalidInput(f"{recipe.target} needs trials or records", hint="--tune TRIALS or --records FILE")
 
 
 def _build_each(
     source: Source,
     work: Sequence[tuple[Recipe, Digest | None]],
     out_dir: Path,
+    tuning: TuningRequest,
     on_progress: Callable[[BuildProgress], None],
     interpreter: Interpreter,
 ) -> Iterator[BuiltVariant]:
@@ -123,7 +178,7 @@ def _build_each(
 
         path = out_dir / _file_name(source.model, recipe)
         existing = None if digest is None else _find_existing(path, digest, say)
-        yield existing or _build(source, recipe, path, say, interpreter)
+        yield existing or _build(source, recipe, path, tuning, say, interpreter)
 
 
 def _file_name(model: str, recipe: Recipe) -> str:
@@ -141,12 +196,20 @@ def _find_existing(path: Path, digest: Digest, say: Callable[[str], None]) -> Bu
         return None
     if not same:
         return None
+    records = records_path(path) if manifest.tuning is not None else None
+    if records is not None and not records.is_file():
+        return None
     say("there already")
-    return BuiltVariant(manifest=manifest, path=path, reused=True)
+    return BuiltVariant(manifest=manifest, path=path, reused=True, records=records)
 
 
 def _build(
-    source: Source, recipe: Recipe, path: Path, say: Callable[[str], None], interpreter: Interpreter
+    source: Source,
+    recipe: Recipe,
+    path: Path,
+    tuning: TuningRequest,
+    say: Callable[[str], None],
+    interpreter: Interpreter,
 ) -> BuiltVariant:
     with (
         interpreter(builders.environment_of(recipe), say) as python,
@@ -154,18 +217,32 @@ def _build(
     ):
         # Archives contain their file's name: with a constant one the bytes are the same every time.
         draft = Path(folder) / f"model{path.suffix}"
-        facts = _run(python, source, recipe, draft, say)
-        manifest = _manifest(source, recipe, draft.read_bytes(), facts)
+        if is_tuned(recipe) and tuning.records is not None:
+            records_path(draft).write_bytes(tuning.records.content())
+        facts = _run(python, source, recipe, draft, tuning, say)
+        records = read_records(records_path(draft)) if is_tuned(recipe) else None
+        manifest = _manifest(source, recipe, draft.read_bytes(), facts, records)
         write_manifest(manifest, manifest_path(draft))
+        if records is not None:
+            records_path(draft).replace(records_path(path))
         draft.replace(path)
         manifest_path(draft).replace(manifest_path(path))
     say("done")
-    return BuiltVariant(manifest=manifest, path=path, reused=False)
+    return BuiltVariant(
+        manifest=manifest, path=path, reused=False, records=None if records is None else records_path(path)
+    )
 
 
-def _manifest(source: Source, recipe: Recipe, content: bytes, facts: BuildFacts) -> Manifest:
+def records_path(path: Path) -> Path:
+    """Return the path of the tuning records of a variant's file, which are beside it."""
+    return path.with_name(f"{path.stem}.records.json")
+
+
+def _manifest(
+    source: Source, recipe: Recipe, content: bytes, facts: BuildFacts, records: TuningRecords | None
+) -> Manifest:
     digest = digest_of(content)
-    known = recipe_digest(source, recipe, digest)
+    known = recipe_digest(source, recipe, digest, records=None if records is None else records.digest())
     assert known is not None
     return Manifest(
         model=source.model,
@@ -178,13 +255,28 @@ def _manifest(source: Source, recipe: Recipe, content: bytes, facts: BuildFacts)
         flops=facts.flops,
         fidelity=facts.fidelity,
         built_with={**built_with(source, recipe), **facts.built_with},
+        tuning=None if records is None else _tuning(records),
         recipe_digest=known,
     )
 
 
-def _run(python: Path, source: Source, recipe: Recipe, draft: Path, say: Callable[[str], None]) -> BuildFacts:
+def _tuning(records: TuningRecords) -> Tuning:
+    content = records.content()
+    return Tuning(trials=records.trials, records=digest_of(content), size_bytes=len(content))
+
+
+def _run(
+    python: Path,
+    source: Source,
+    recipe: Recipe,
+    draft: Path,
+    tuning: TuningRequest,
+    say: Callable[[str], None],
+) -> BuildFacts:
     facts = draft.with_name("facts.json")
     words = [str(farm.__file__), source_json(source), json.dumps(asdict(recipe)), str(draft), str(facts)]
+    if is_tuned(recipe):
+        words += [str(tuning.trials), str(records_path(draft))]
     with tempfile.TemporaryFile("w+", errors="replace") as stderr:
         process = subprocess.Popen(
             [str(python), "-I", "-W", "ignore", "-c", _START, *words],
@@ -194,17 +286,21 @@ def _run(python: Path, source: Source, recipe: Recipe, draft: Path, say: Callabl
             stderr=stderr,
             text=True,
             errors="replace",
+            # A tuner has processes that compile and time: all end with the build.
+            start_new_session=True,
         )
-        refusal = _follow(process, say)
+        refusal = _follow(process, say, _DEADLINE_S + tuning.trials * _TRIAL_DEADLINE_S)
         if process.returncode != 0:
             raise refusal or _build_error(source.model, recipe, process.returncode, stderr)
     return _FACTS.validate_json(facts.read_bytes())
 
 
-def _follow(process: subprocess.Popen[str], say: Callable[[str], None]) -> VariantInvalid | None:
+def _follow(
+    process: subprocess.Popen[str], say: Callable[[str], None], deadline_s: float
+) -> VariantInvalid | None:
     """Pass on the steps of a build until it ends; return its refusal."""
     refusal: VariantInvalid | None = None
-    deadline = threading.Timer(_DEADLINE_S, process.kill)
+    deadline = threading.Timer(deadline_s, _kill, [process])
     deadline.start()
     with process:
         try:
@@ -215,11 +311,18 @@ def _follow(process: subprocess.Popen[str], say: Callable[[str], None]) -> Varia
                 elif kind == "refused":
                     refusal = _refusal(text)
         except BaseException:
-            process.kill()
+            _kill(process)
             raise
         finally:
             deadline.cancel()
     return refusal
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """End a build and what it started."""
+    # Not waited for yet, so the number is still its own.
+    if process.returncode is None:
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _refusal(text: str) -> VariantInvalid:

@@ -6,7 +6,16 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 from farm.core.errors import InvalidInput
-from farm.core.models.builders import BUILDERS, TORCH, Builder, runtime_of
+from farm.core.models.builders import (
+    BUILDERS,
+    TORCH,
+    TUNED_BUILDERS,
+    Builder,
+    is_tuned,
+    is_tuned_target,
+    is_untuned_target,
+    runtime_of,
+)
 from farm.core.models.variant import Format, Recipe, TensorSpec
 
 
@@ -57,6 +66,7 @@ def recipes_of(
     runtimes: Sequence[str] = (),
     memory_formats: Sequence[str] = (),
     targets: Sequence[str] = (),
+    tuned: bool = False,
 ) -> list[Recipe]:
     """Return every combination that a builder makes, in the order given; `all` stands for every word.
 
@@ -66,11 +76,17 @@ def recipes_of(
         runtimes: whose builders are meant; empty: those of the formats, else torch.
         memory_formats: how inputs lie in memory; empty: the best one of each target.
         targets: backends of the files; empty: the first one of each runtime.
+        tuned: whether machine code is ordered by records of measured schedules.
 
     Raises:
         InvalidInput: a word is unknown, or no builder combines it with the others.
     """
-    builders = _builders(runtimes, formats)
+    builders = _builders(runtimes, formats, tuned)
+    if not tuned and any(map(is_tuned_target, targets)):
+        raise InvalidInput(
+            f"for {', '.join(filter(is_tuned_target, targets))}, nothing says how the loops are ordered",
+            hint="`--tune TRIALS` measures schedules on this machine, `--records FILE` takes earlier ones",
+        )
     found_precisions = _words(
         "precision",
         precisions,
@@ -109,12 +125,20 @@ def check_recipe(recipe: Recipe) -> None:
         InvalidInput: one of its words is for files made elsewhere.
     """
     recipes_of(
-        [recipe.precision], [recipe.format], memory_formats=[recipe.memory_format], targets=[recipe.target]
+        [recipe.precision],
+        [recipe.format],
+        memory_formats=[recipe.memory_format],
+        targets=[recipe.target],
+        tuned=is_tuned(recipe),
     )
 
 
-def _builders(runtimes: Sequence[str], formats: Sequence[str]) -> list[Builder]:
-    """Return the builders of the runtimes, else those of the formats, else torch's."""
+def _builders(runtimes: Sequence[str], formats: Sequence[str], tuned: bool) -> list[Builder]:
+    """Return the builders of the runtimes, else those of the formats, else torch's.
+
+    Raises:
+        InvalidInput: a word is unknown, or `tuned` and nothing of theirs can be.
+    """
     if runtimes:
         found = _words("runtime", runtimes, [builder.runtime for builder in BUILDERS])
     elif formats and ALL not in formats:
@@ -122,7 +146,12 @@ def _builders(runtimes: Sequence[str], formats: Sequence[str]) -> list[Builder]:
         found = [runtime_of(format) for format in _words("format", formats, every)]
     else:
         found = [TORCH]
-    return [builder for builder in BUILDERS if builder.runtime in found]
+    if not tuned:
+        return [builder for builder in BUILDERS if builder.runtime in found]
+    if not any(builder.runtime in found for builder in TUNED_BUILDERS):
+        raise InvalidInput(f"nothing of {', '.join(found)} can be tuned", hint="--runtime tvm")
+    fixed = [each for each in BUILDERS if not is_untuned_target(each.target)]
+    return [builder for builder in (*fixed, *TUNED_BUILDERS) if builder.runtime in found]
 
 
 def _first_formats(builders: Sequence[Builder]) -> list[Format]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import InvalidInput
-from farm.core.models.builders import TORCH, abi_of, environment_of, runtime_of
+from farm.core.models.builders import TORCH, abi_of, environment_of, is_tuned, runtime_of
 from farm.core.models.variant import Precision, Recipe
 from farm.variants.environments.pins import pinned_versions
 from farm.variants.model_zoo import check_recipe
@@ -23,16 +23,20 @@ SEED = 20
 QCONFIG = "qnnpack"
 
 
-def recipe_digest(source: Source, recipe: Recipe, content: Digest | None = None) -> Digest | None:
+def recipe_digest(
+    source: Source, recipe: Recipe, content: Digest | None = None, *, records: Digest | None = None
+) -> Digest | None:
     """Return the digest over source, recipe, builder sources and versions, without importing torch.
 
     Args:
         source: the network.
         recipe: what is made of it.
         content: digest of the built file; a part of the digest where the source is any code.
+        records: digest of the tuning records that order the loops.
 
     Returns:
-        None where only the built file tells what it is: of a factory, before it was built.
+        None where only the built file tells what it is: of a factory, and of what is tuned, before it was
+        built.
 
     Raises:
         InvalidInput: the recipe cannot be built from the source, or torch is not installed.
@@ -40,7 +44,8 @@ def recipe_digest(source: Source, recipe: Recipe, content: Digest | None = None)
     """
     check_recipe(recipe)
     check_source(source, recipe)
-    if not source.is_reproducible and content is None:
+    is_open = not source.is_reproducible and content is None
+    if is_open or (is_tuned(recipe) and records is None):
         return None
     ingredients: dict[str, object] = {
         "model": source.model,
@@ -52,6 +57,8 @@ def recipe_digest(source: Source, recipe: Recipe, content: Digest | None = None)
         ingredients["source"] = source_digests(source)
     if not source.is_reproducible:
         ingredients["content"] = content
+    if records is not None:
+        ingredients["records"] = records
     return digest_of(json.dumps(ingredients, sort_keys=True).encode())
 
 
@@ -84,7 +91,8 @@ def _sources(source: Source, recipe: Recipe) -> tuple[str, ...]:
     runtime = runtime_of(recipe.format)
     own = () if source.kind is SourceKind.ZOO else ("sources/user_network.py",)
     exporters = () if runtime == TORCH else (f"exporters/{runtime}.py",)
-    return (*_BUILDER_SOURCES, *own, *exporters)
+    tuned = ("exporters/tvm_tuning.py",) if is_tuned(recipe) else ()
+    return (*_BUILDER_SOURCES, *own, *exporters, *tuned)
 
 
 def _installed_version(package: str) -> str:

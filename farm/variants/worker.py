@@ -1,9 +1,10 @@
-"""Build one variant in a process of its own: main([SOURCE, RECIPE, FILE, FACTS]).
+"""Build one variant in a process of its own: main([SOURCE, RECIPE, FILE, FACTS, TRIALS, RECORDS]).
 
-SOURCE and RECIPE are JSON. Steps go to stdout, one `step: ...` a line; a refusal as `refused: {json}`; any
-other failure is a traceback on stderr. Scripted classes, engines and import side effects are global to a
-process of torch. It runs in the environments of other runtimes too, and imports nothing but torch, what they
-have, and what a person's own factory imports.
+SOURCE and RECIPE are JSON. TRIALS and RECORDS are for a tuned file only: how many schedules to measure, and a
+file of records, which has those of earlier trials before, and all afterwards. Steps go to stdout, one
+`step: ...` a line; a refusal as `refused: {json}`; any other failure is a traceback on stderr. Scripted
+classes, engines and import side effects are global to a process of torch. It runs in the environments of other
+runtimes too, and imports nothing but torch, what they have, and what a person's own factory imports.
 """
 
 import json
@@ -20,6 +21,7 @@ from farm.core.models.builders import TORCH, runtime_of
 from farm.core.models.variant import Fidelity, Format, Precision, Recipe, TensorSpec
 from farm.variants.recipe import QCONFIG, runs_here
 from farm.variants.sources.source import Source, SourceKind, source_of_json
+from farm.variants.sources.tuning_records import read_records
 
 if TYPE_CHECKING:
     from farm.variants.networks import PreparedNetwork
@@ -37,8 +39,17 @@ class BuildFacts:
     built_with: dict[str, str]
 
 
-def build(source: Source, recipe: Recipe, path: Path) -> BuildFacts:
+def build(
+    source: Source, recipe: Recipe, path: Path, *, trials: int = 0, records: Path | None = None
+) -> BuildFacts:
     """Write the variant; return its facts.
+
+    Args:
+        source: the network.
+        recipe: what is made of it.
+        path: the variant's file.
+        trials: of a tuned file, how many schedules are measured.
+        records: of a tuned file, those of earlier trials, if it exists; all are written to it.
 
     Raises:
         FarmError: the source yields no network, the recipe is impossible, or the file fails its verification.
@@ -54,11 +65,13 @@ def build(source: Source, recipe: Recipe, path: Path) -> BuildFacts:
     return (
         _build_for_torch(source, recipe, path)
         if runtime == TORCH
-        else _build_for(runtime, source, recipe, path)
+        else _build_for(runtime, source, recipe, path, trials, records)
     )
 
 
-def _build_for(runtime: str, source: Source, recipe: Recipe, path: Path) -> BuildFacts:
+def _build_for(
+    runtime: str, source: Source, recipe: Recipe, path: Path, trials: int, records: Path | None
+) -> BuildFacts:
     """Build with the runtime's exporter, and compare what the runtime computes with the float32 network."""
     from farm.variants import networks
 
@@ -66,10 +79,18 @@ def _build_for(runtime: str, source: Source, recipe: Recipe, path: Path) -> Buil
     prepared = networks.prepare_network(
         source, Recipe(precision=Precision.FLOAT32, format=recipe.format), _say
     )
-    _say("writing")
-    with _refusals(runtime, source, recipe):
-        interface = exporter.write(prepared.net, prepared.calibration, recipe, path)
-    prepared = replace(prepared, interface=interface)
+    if records is None:
+        _say("writing")
+        with _refusals(runtime, source, recipe):
+            interface = exporter.write(prepared.net, prepared.calibration, recipe, path)
+        prepared = replace(prepared, interface=interface)
+    else:
+        earlier = read_records(records) if records.exists() else None
+        with _refusals(runtime, source, recipe):
+            measured = exporter.write_tuned(
+                prepared.net, prepared.calibration, recipe, path, trials=trials, records=earlier, say=_say
+            )
+        records.write_bytes(measured.content())
     _say("checking")
     if recipe.target == "vulkan":
         # Nothing here can run it: it is loaded, and not compared.
@@ -219,11 +240,12 @@ def _say(step: str) -> None:
 
 def main(arguments: list[str]) -> int:
     """Build the variant of the arguments; return the exit code."""
-    source, recipe, path, facts = arguments
+    source, recipe, path, facts, *tuning = arguments
+    trials, records = (int(tuning[0]), Path(tuning[1])) if tuning else (0, None)
     try:
         words = json.loads(recipe)
         recipe_made = Recipe(**{**words, "format": Format(words["format"])})
-        made = build(source_of_json(source), recipe_made, Path(path))
+        made = build(source_of_json(source), recipe_made, Path(path), trials=trials, records=records)
     except FarmError as error:
         sys.stdout.write(f"refused: {json.dumps({'message': error.message, 'hint': error.hint})}\n")
         return 1

@@ -4,7 +4,7 @@ python harnesses/tvm_benchmark/build.py OUT
 farm harness add tvm_benchmark OUT --env 'LD_LIBRARY_PATH=${work}/lib'
 
 Nothing of the wheels is imported, so their dependencies are not needed:
-pip install --no-deps apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.15.post2
+pip install --no-deps apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.14.post1
 """
 
 import argparse
@@ -57,7 +57,7 @@ def main() -> int:
         wheels = Path(str(distribution("apache-tvm").locate_file("")))
         distribution("apache-tvm-ffi")
     except PackageNotFoundError as error:
-        pins = "apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.15.post2"
+        pins = "apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.14.post1"
         print(f"{error.name} is not installed. hint: pip install --no-deps {pins}", file=sys.stderr)
         return 1
     try:

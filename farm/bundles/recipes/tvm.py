@@ -16,7 +16,7 @@ from harnesses.tvm_benchmark.build import LIBRARIES, SOURCE, compiler_arguments,
 #: That of tvm-ffi is for CPython 3.11; its library and headers are the same for every Python.
 _DIGESTS = {
     "apache-tvm": Digest("4acfdb7653e4e1ba7a707bdf2833db72eb8fda7d04d99141f2a4e1da43171fb7"),
-    "apache-tvm-ffi": Digest("13efa12e3b81add67e40a2b5453203421af55827bd9cecc1fac56efd6e614282"),
+    "apache-tvm-ffi": Digest("c7a759781d4fbf2b99fa12f2741f250b882b06acc2747bb02831d491d1ac7d3c"),
 }
 _VERSIONS = pinned_versions("tvm")
 _PROGRAM = "tvm_benchmark"

@@ -36,13 +36,20 @@ from farm.core.models.variant import (
     files_digest,
     find_invalid_name,
     is_precision,
+    kept_files,
     precision_hint,
     variant_files,
     variant_name,
 )
 from farm.core.runs.plan import path_problem
-from farm.variants.build import BuildProgress, BuiltVariant, build_variants
-from farm.variants.recipe import recipe_digest
+from farm.variants.build import (
+    NOT_TUNED,
+    BuildProgress,
+    BuiltVariant,
+    TuningRequest,
+    build_variants,
+    known_digest,
+)
 from farm.variants.sources.source import Source
 
 
@@ -55,15 +62,23 @@ class VariantBuildResult:
 
 
 def build_and_register(
-    farm: FarmClient, source: Source, recipes: Sequence[Recipe], out_dir: Path, console: Console
+    farm: FarmClient,
+    source: Source,
+    recipes: Sequence[Recipe],
+    out_dir: Path,
+    console: Console,
+    *,
+    tuning: TuningRequest = NOT_TUNED,
 ) -> list[VariantBuildResult]:
     """Build and register the variants that the farm does not have; files are built in `out_dir`.
+
+    Records of a tuned variant are stored with it.
 
     Raises:
         InvalidInput: a recipe cannot be built from the source, or torch is not installed; nothing was built.
         VariantInvalid: a build failed.
     """
-    keys = [(source.model, recipe, recipe_digest(source, recipe)) for recipe in recipes]
+    keys = [(source.model, recipe, known_digest(source, recipe, tuning)) for recipe in recipes]
     manifests = ((view, view.manifest) for view in farm.variants() if view.expired_at is None)
     registered: dict[tuple[str, Recipe, Digest | None], Variant] = {
         (manifest.model, manifest.recipe, manifest.recipe_digest): view for view, manifest in manifests
@@ -72,7 +87,7 @@ def build_and_register(
         return [
             _reuse_variant(registered[key], bar)
             if key in registered
-            else _build_variant(farm, source, key[1], out_dir, bar)
+            else _build_variant(farm, source, key[1], out_dir, tuning, bar)
             for key in keys
         ]
 
@@ -105,14 +120,19 @@ def _reuse_variant(view: Variant, bar: _BuildBar) -> VariantBuildResult:
 
 
 def _build_variant(
-    farm: FarmClient, source: Source, recipe: Recipe, out_dir: Path, bar: _BuildBar
+    farm: FarmClient,
+    source: Source,
+    recipe: Recipe,
+    out_dir: Path,
+    tuning: TuningRequest,
+    bar: _BuildBar,
 ) -> VariantBuildResult:
     def show_progress(progress: BuildProgress) -> None:
         bar.step(progress.variant, progress.step)
 
     name = variant_name(source.model, recipe)
     bar.step(name, "building")
-    [built] = build_variants(source, [recipe], out_dir, on_progress=show_progress)
+    [built] = build_variants(source, [recipe], out_dir, tuning=tuning, on_progress=show_progress)
     view = _register_built(farm, built, bar)
     how = "uploaded" if built.reused else "built"
     bar.done(name, "uploaded, the file was built earlier" if built.reused else "built and uploaded")
@@ -128,6 +148,8 @@ def _register_built(farm: FarmClient, built: BuiltVariant, bar: _BuildBar) -> Va
         bar.step(built.path.name, f"uploading, {sent_bytes / built.manifest.size_bytes:.0%}")
 
     farm.upload(built.path, built.manifest.digest, progress=show_progress)
+    if built.records is not None and built.manifest.tuning is not None:
+        farm.upload(built.records, built.manifest.tuning.records)
     return farm.register_variant(built.manifest)
 
 
@@ -259,9 +281,9 @@ def files_to_remove(farm: FarmClient, view: Variant) -> list[VariantFile]:
         file.digest
         for other in farm.variants()
         if other.variant_id != view.variant_id and other.expired_at is None
-        for file in variant_files(other.manifest)
+        for file in kept_files(other.manifest)
     }
-    files = [file for file in variant_files(view.manifest) if file.digest not in others]
+    files = [file for file in kept_files(view.manifest) if file.digest not in others]
     if not files:
         raise Conflict(
             f"other variants have each file of {view.name}",

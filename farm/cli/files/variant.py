@@ -25,12 +25,14 @@ from farm.cli.shell.output import err, print_data, print_json, print_notice, sho
 from farm.cli.shell.tables import Listing, name, number
 from farm.core.base.spec_errors import name_hint
 from farm.core.base.units import size_text
-from farm.core.errors import NotFound
+from farm.core.errors import InvalidInput, NotFound
 from farm.core.models.declared_inputs import declared_input
 from farm.core.models.variant import Variant, precision_note
-from farm.presentation.text import is_listed, since_time
+from farm.presentation.text import is_listed, plural, since_time
+from farm.variants.build import NOT_TUNED, TuningRequest
 from farm.variants.model_zoo import recipes_of
 from farm.variants.sources.source import parse_source, usual_runtimes
+from farm.variants.sources.tuning_records import read_records
 
 _DIGEST_PREFIX = re.compile(r"[0-9a-f]{6,64}")
 
@@ -106,8 +108,9 @@ def build(
     target: Annotated[
         str,
         typer.Option(
-            help="What files are built for: cpu, nnapi, xnnpack, vulkan, x86_64-untuned, arm64-v8a-untuned;"
-            " or all. Default: cpu; xnnpack for executorch, x86_64-untuned for tvm.",
+            help="What files are built for: cpu, nnapi, xnnpack, vulkan, x86_64-untuned, arm64-v8a-untuned,"
+            " x86_64-tuned, arm64-v8a-tuned; or all. Default: cpu; xnnpack for executorch, x86_64-untuned for"
+            " tvm, x86_64-tuned with --tune or --records.",
             metavar="LIST",
         ),
     ] = "",
@@ -120,6 +123,21 @@ def build(
         typer.Option(help="Weights for a factory or a network by name, of torch.save.", metavar="FILE"),
     ] = None,
     inputs: DeclaredInputs = None,
+    tune: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="TRIALS",
+            help="TVM: compile and time so many schedules on this machine, and build from the quickest.",
+        ),
+    ] = 0,
+    records: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="TVM: build from the records of earlier trials; with --tune, add to them.",
+        ),
+    ] = None,
     out_dir: Annotated[
         Path | None,
         typer.Option("--out", help="Folder for the built files; default: `variants` in the data folder."),
@@ -133,7 +151,10 @@ def build(
     code: it runs on this machine, never in the farm.
 
     Example: farm variant build mobilenet_v2 --precision float32,int8-core --format torchscript,lite
+
+    Example: farm variant build mobilenet_v2 --runtime tvm --tune 600
     """
+    tuning = TuningRequest(trials=tune, records=None if records is None else read_records(records))
     network = parse_source(source, model=model, state_dict=state_dict, inputs=inputs or (), folder=Path.cwd())
     recipes = recipes_of(
         _words(precision),
@@ -141,9 +162,11 @@ def build(
         runtimes=_words(runtime) or (() if file_format else usual_runtimes(network)),
         memory_formats=_words(memory_format),
         targets=_words(target),
+        tuned=tuning != NOT_TUNED,
     )
+    folder = out_dir or data_dir() / "variants"
     with connect() as farm:
-        done = build_and_register(farm, network, recipes, out_dir or data_dir() / "variants", err())
+        done = build_and_register(farm, network, recipes, folder, err(), tuning=tuning)
     if as_json:
         print_json([{**asdict(item.view), "how": item.how} for item in done])
     else:
@@ -279,6 +302,33 @@ def show_command(
     Example: farm variant show mobilenet_v2/int8-core/lite
     """
     show_view(lambda farm: select_variant(farm.variants(), variant), variant_report, as_json=as_json)
+
+
+@app.command()
+def records(
+    variant: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="A variant as `farm variant list` names it, or its digest."),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The file to write.", metavar="FILE")],
+) -> None:
+    """Save the records by which a library of TVM was tuned. `farm variant build --records` takes them.
+
+    Example: farm variant records mobilenet_v2/float32/tvm/x86_64-tuned --out mobilenet_v2.records.json
+    """
+    with connect() as farm:
+        view = select_variant(farm.variants(), variant)
+        tuning = view.manifest.tuning
+        if tuning is None:
+            raise NotFound(f"{view.name} has no tuning records", hint="`farm variant show` says which has")
+        content = farm.download(tuning.records)
+    try:
+        out.write_bytes(content)
+    except OSError as error:
+        raise InvalidInput(
+            f"{out} cannot be written: {error.strerror}", hint="give another file with --out"
+        ) from None
+    print_notice(f"{plural(tuning.trials, 'trial')} of {view.name}: {out}, {tuning.records[:12]}")
 
 
 @app.command("list")

@@ -9,7 +9,7 @@ from farm.cli.shell.tables import Field, Listing, name, number, prose, sections,
 from farm.core.base.units import size_text, whole_text
 from farm.core.models.declared_inputs import shape_text
 from farm.core.models.variant import UNNAMED, Fidelity, Manifest, TensorSpec, Variant, model_file_name
-from farm.presentation.text import EMPTY_CELL, local_time_text
+from farm.presentation.text import EMPTY_CELL, local_time_text, plural
 
 #: Of the kinds of operators, the most frequent.
 _KINDS_SHOWN = 6
@@ -34,6 +34,9 @@ def _fields(view: Variant) -> Iterator[Field]:
     manifest, recipe = view.manifest, view.manifest.recipe
     yield "recipe", f"{recipe.precision}, {recipe.format}, {recipe.memory_format}, for {recipe.target}"
     yield from file_lines(manifest)
+    if (tuning := manifest.tuning) is not None:
+        yield "tuned by", f"{plural(tuning.trials, 'trial')}"
+        yield "records", f"{size_text(tuning.size_bytes)}, {tuning.records}"
     yield "backends", ", ".join(manifest.backends) or EMPTY_CELL
     yield "inputs", ", ".join(_input_lines(manifest)) or EMPTY_CELL
     yield "parameters", _count(manifest.parameters)

@@ -1,7 +1,7 @@
 """What `farm variant build` makes, by runtime, and the command that makes a variant."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from farm.core.models.variant import TORCH_FORMATS, Format, Manifest, Precision, PrecisionWord, Recipe
 
@@ -46,6 +46,8 @@ _TORCH_PRECISIONS = (Precision.FLOAT32, Precision.INT8_CORE, Precision.INT8_FULL
 
 #: Of TVM's files: the loops are as its code generator orders them, many times slower than tuned ones.
 _UNTUNED = "-untuned"
+#: The loops are ordered as records of measured schedules say.
+_TUNED = "-tuned"
 
 #: The first one of a runtime is for the target that is taken where none is named.
 BUILDERS = (
@@ -137,6 +139,12 @@ BUILDERS = (
         precisions=(Precision.FLOAT32,),
     ),
 )
+#: Made instead of the untuned ones where tuning or its records are asked for.
+TUNED_BUILDERS = tuple(
+    replace(builder, target=builder.target.replace(_UNTUNED, _TUNED))
+    for builder in BUILDERS
+    if builder.target.endswith(_UNTUNED)
+)
 
 #: Backends that can run any file of a format. TorchScript and ExecuTorch compile the backend into the file,
 #: so only the CPU is assumed.
@@ -164,12 +172,29 @@ def backends_of(recipe: Recipe) -> tuple[str, ...]:
 
 def abi_of(recipe: Recipe) -> str | None:
     """Return the ABI that a file is compiled for; None of files that every CPU reads."""
-    return recipe.target.removesuffix(_UNTUNED) if recipe.format is Format.TVM else None
+    if recipe.format is not Format.TVM:
+        return None
+    return recipe.target.removesuffix(_UNTUNED).removesuffix(_TUNED)
+
+
+def is_tuned(recipe: Recipe) -> bool:
+    """Return whether a file is machine code that records of measured schedules ordered."""
+    return is_tuned_target(recipe.target)
+
+
+def is_tuned_target(target: str) -> bool:
+    """Return whether files for a target are built from records of measured schedules."""
+    return target.endswith(_TUNED)
 
 
 def is_untuned(recipe: Recipe) -> bool:
     """Return whether a file is machine code whose loops nothing tuned."""
-    return recipe.target.endswith(_UNTUNED)
+    return is_untuned_target(recipe.target)
+
+
+def is_untuned_target(target: str) -> bool:
+    """Return whether files for a target are machine code whose loops nothing tuned."""
+    return target.endswith(_UNTUNED)
 
 
 def is_unoptimized(manifest: Manifest) -> bool:
@@ -204,9 +229,10 @@ def environment_of(recipe: Recipe) -> str:
 
 def build_command(model: str, recipe: Recipe) -> str:
     """Return the command that builds such a variant, or registers a file made elsewhere."""
-    builder = next((builder for builder in BUILDERS if builder.makes(recipe)), None)
+    builder = next((each for each in (*BUILDERS, *TUNED_BUILDERS) if each.makes(recipe)), None)
     if builder is not None:
         command = f"farm variant build {model} --precision {recipe.precision} --format {recipe.format}"
+        command += " --tune TRIALS" if is_tuned(recipe) else ""
     else:
         command = f"farm variant add FILE --model {model} --precision {recipe.precision}"
     # Always given for nnapi, whose files are built channels-last unless the recipe says otherwise.

@@ -153,6 +153,18 @@ class Fidelity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """How machine code was tuned: by which records of measured schedules."""
+
+    #: Schedules that were measured, those that failed included.
+    trials: Cardinal
+    #: Of the file of records: an artifact of the farm, which never goes to a device. The same library is
+    #: built from it again.
+    records: Digest
+    size_bytes: Bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VariantFile:
     """A file of a variant."""
 
@@ -176,6 +188,8 @@ def model_file_name(format: Format) -> str:
 
 
 NOT_READ = "the farm has not read the file"
+#: What the file of tuning records is called, which has no path on a device.
+RECORDS = "tuning records"
 #: Each is a link that the phone makes before every run.
 MOST_FILES = 64
 
@@ -196,6 +210,8 @@ class Manifest:
     backends: tuple[str, ...]
     #: The ABI of its machine code, which only a program of the same one can load; None without machine code.
     abi: Word | None = None
+    #: None of files that were not tuned, and of those whose builder does not say how.
+    tuning: Tuning | None = None
     #: As the file states them, with the sizes that were declared; else as they were declared.
     inputs: tuple[TensorSpec, ...]
     #: Why the file does not show its inputs; None where it does.
@@ -228,6 +244,15 @@ def variant_files(manifest: Manifest) -> tuple[VariantFile, ...]:
     """Return all files of a variant, the model first."""
     alone = VariantFile(path="", digest=manifest.digest, size_bytes=manifest.size_bytes)
     return manifest.files or (alone,)
+
+
+def kept_files(manifest: Manifest) -> tuple[VariantFile, ...]:
+    """Return all files that the farm keeps of a variant: its own, and the records by which it was tuned."""
+    tuning = manifest.tuning
+    if tuning is None:
+        return variant_files(manifest)
+    records = VariantFile(path=RECORDS, digest=tuning.records, size_bytes=tuning.size_bytes)
+    return (*variant_files(manifest), records)
 
 
 #: How the name of a tokenizer's file begins: `tokenizer.bin`, `tokenizer.json`, `tokenizer.model`.

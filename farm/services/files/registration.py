@@ -20,6 +20,7 @@ from farm.core.models.variant import (
     TensorSpec,
     Variant,
     find_invalid_name,
+    kept_files,
     variant_files,
     variant_name,
 )
@@ -75,7 +76,7 @@ def register_variant(tx: Tx, manifest: Manifest, caller: Caller) -> Variant:
         Conflict: the farm has these files by this name, with other backends or inputs.
         Forbidden: the name has another file, of someone else, and the caller is no operator.
     """
-    name, files = variant_name(manifest.model, manifest.recipe), variant_files(manifest)
+    name, files = variant_name(manifest.model, manifest.recipe), kept_files(manifest)
     for file in files:
         called = f"{file.path} of {name}" if file.path else f"the file of {name}"
         size_bytes = uploaded_size(tx.connection, parse_digest(file.digest), called=called)

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from farm.blobs.disk import DiskBlobs, StoredFile
 from farm.core.base.ids import Digest
-from farm.core.models.variant import variant_files
+from farm.core.models.variant import kept_files
 from farm.core.operations.retention import StorageRules
 from farm.database.transaction import Tx
 from farm.services.files.builtin_programs import builtin_digests
@@ -116,7 +116,7 @@ def _reports_going(tx: Tx, rules: StorageRules) -> tuple[int, int]:
 def _names_by_digest(connection: Connection) -> dict[Digest, list[str]]:
     names: defaultdict[Digest, list[str]] = defaultdict(list)
     for variant in variant_store.list_variants(connection):
-        for part in variant_files(variant.manifest):
+        for part in kept_files(variant.manifest):
             names[part.digest].append(variant.name)
     for program in programs.list_programs(connection):
         for file in program.bundle.files:
@@ -142,7 +142,7 @@ def _kinds(connection: Connection) -> dict[Digest, str]:
     kinds = {
         file.digest: "model"
         for variant in variant_store.list_variants(connection)
-        for file in variant_files(variant.manifest)
+        for file in kept_files(variant.manifest)
     }
     for program in programs.list_programs(connection):
         kinds |= {file.digest: "program" for file in program.bundle.files}

@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 from farm.blobs.disk import DiskBlobs
 from farm.core.base.ids import Digest
 from farm.core.errors import Conflict, Forbidden
-from farm.core.models.variant import Variant, variant_files
+from farm.core.models.variant import Variant, kept_files
 from farm.core.operations.event import FarmEvent
 from farm.core.operations.role import Caller, Role, is_permitted
 from farm.core.programs.harness_name import is_own_name
@@ -125,7 +125,7 @@ def _references(
     references: dict[Digest, list[_Reference]] = {}
     for variant in variants:
         reference = _Reference(name=variant.name, owner=variant.registered_by)
-        for part in variant_files(variant.manifest):
+        for part in kept_files(variant.manifest):
             references.setdefault(part.digest, []).append(reference)
     for program in programs:
         person, separator, _ = program.harness.partition("/")

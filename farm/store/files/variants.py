@@ -116,9 +116,10 @@ def list_variants(connection: Connection) -> list[Variant]:
 
 
 def variants_of_file(connection: Connection, digest: Digest) -> list[Variant]:
-    """Return the variants that have a file, whatever their names."""
+    """Return the variants that have a file or were tuned by it, whatever their names."""
     having = sa.select(file_rows.c.variant_id).where(file_rows.c.digest == digest)
-    query = _LISTED.where(variants.c.variant_id.in_(having))
+    records = variants.c.manifest[("tuning", "records")].as_string()
+    query = _LISTED.where(variants.c.variant_id.in_(having) | (records == digest))
     return [to_record(Variant, row) for row in connection.execute(query)]
 
 

@@ -29,10 +29,15 @@ PINS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     # The wheels declare more than the converter's program and the interpreter's module import.
     "ncnn": (*_TORCH, ("--no-deps", "pnnx==20261020", "ncnn==1.0.20261020"), _NUMPY),
     "mnn": (*_TORCH, ("--no-deps", "mnn==3.6.1"), (*_NUMPY, "onnx==1.23.2")),
-    # zig links what TVM compiles.
+    # zig links what TVM compiles. With tvm-ffi 0.1.15, TVM 0.27 ends with a segmentation fault when it writes
+    # one of its expressions as JSON, as tuning does; its wheel was built for 0.1.14. The last three are
+    # needed for tuning, and not declared.
     "tvm": (
         *_TORCH,
-        ("apache-tvm==0.27.0.post1", "apache-tvm-ffi==0.1.15.post2", "ziglang==0.17.1", *_NUMPY),
+        (
+            *("apache-tvm==0.27.0.post1", "apache-tvm-ffi==0.1.14.post1", "ziglang==0.17.1", *_NUMPY),
+            *("cloudpickle==3.1.2", "psutil==7.2.2", "xgboost-cpu==3.2.0"),
+        ),
     ),
 }
 #: It has XNNPACK, which the mobile optimizer needs; torch 2.13 for PCs has not. On Linux pip finds builds for

@@ -1,4 +1,4 @@
-"""Libraries that TVM compiled, untuned, each for one ABI. Imports tvm.
+"""Libraries that TVM compiled, each for one ABI, untuned or by records of its tuner. Imports tvm.
 
 One for another machine cannot be run here: a library for this machine, compiled of the same network, serves
 the comparison, and is deleted with the folder of the build.
@@ -17,8 +17,10 @@ from tvm.relax.frontend.torch import from_exported_program
 
 from farm.core.models.builders import abi_of
 from farm.core.models.variant import Recipe
+from farm.variants.exporters import tvm_tuning
 from farm.variants.recipe import host_abi, runs_here
 from farm.variants.sources.samples import Interface, Sample
+from farm.variants.sources.tuning_records import TuningRecords, check_records
 
 #: Of the code generator, and of the linker.
 _TRIPLE_BY_ABI = {"x86_64": "x86_64-linux-gnu", "arm64-v8a": "aarch64-linux-gnu"}
@@ -27,12 +29,35 @@ _TRIPLE_BY_ABI = {"x86_64": "x86_64-linux-gnu", "arm64-v8a": "aarch64-linux-gnu"
 def write(net: Any, samples: Sequence[Sample], recipe: Recipe, path: Path) -> Interface | None:
     """Write the network for one sample, and one for this machine beside it where the file is for another."""
     module = from_exported_program(torch.export.export(net, samples[0]))
+    _write_libraries(module, recipe, path, None)
+    return None
+
+
+def write_tuned(
+    net: Any,
+    samples: Sequence[Sample],
+    recipe: Recipe,
+    path: Path,
+    *,
+    trials: int,
+    records: TuningRecords | None,
+    say: Callable[[str], None],
+) -> TuningRecords:
+    """Write the network as `write` does, by records to which `trials` are added; return all of them.
+
+    Raises:
+        VariantInvalid: nothing was measured, or it was on another ABI.
+    """
+    module = from_exported_program(torch.export.export(net, samples[0]))
     abi = abi_of(recipe)
     assert abi is not None
-    _compile(module, abi, path)
-    if not runs_here(recipe):
-        _compile(module, host_abi(), _local_path(path))
-    return None
+    if trials:
+        records = tvm_tuning.tuned(module, _target(abi), trials, records, say)
+    assert records is not None
+    check_records(records, abi)
+    say("writing")
+    _write_libraries(module, recipe, path, records)
+    return records
 
 
 def run(path: Path, samples: Sequence[Sample], interface: Interface | None) -> list[list[torch.Tensor]]:
@@ -46,9 +71,25 @@ def _given(tensor: torch.Tensor) -> Any:
     return tvm.runtime.tensor(tensor.contiguous().numpy(), tvm.cpu())
 
 
-def _compile(module: Any, abi: str, path: Path) -> None:
+def _write_libraries(module: Any, recipe: Recipe, path: Path, records: TuningRecords | None) -> None:
+    abi = abi_of(recipe)
+    assert abi is not None
+    _compile(module, abi, path, records)
+    if not runs_here(recipe):
+        _compile(module, host_abi(), _local_path(path), records)
+
+
+def _target(abi: str) -> Any:
+    # The tuner divides loops among so many threads; programs of the farm run one unless they are told more.
+    return tvm.target.Target({"kind": "llvm", "mtriple": _TRIPLE_BY_ABI[abi], "num-cores": 1})
+
+
+def _compile(module: Any, abi: str, path: Path, records: TuningRecords | None) -> None:
     triple = _TRIPLE_BY_ABI[abi]
-    made = tvm.compile(module, target=tvm.target.Target({"kind": "llvm", "mtriple": triple}))
+    if records is None:
+        made = tvm.compile(module, target=tvm.target.Target({"kind": "llvm", "mtriple": triple}))
+    else:
+        made = tvm_tuning.compiled(module, _target(abi), records)
     folder = path.with_name(f"{path.stem}-objects")
     folder.mkdir()
     made.export_library(str(path), fcompile=_linker(triple), workspace_dir=str(folder))

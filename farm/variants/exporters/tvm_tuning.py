@@ -1,0 +1,91 @@
+"""Tuning of what TVM compiles, by its MetaSchedule: schedules are compiled and timed. Imports tvm."""
+
+import logging
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import tvm
+from tvm import relax
+from tvm.ir.utils import derived_object
+from tvm.s_tir.meta_schedule import relax_integration
+from tvm.s_tir.meta_schedule.database import JSONDatabase
+from tvm.s_tir.meta_schedule.measure_callback import MeasureCallback, PyMeasureCallback
+from tvm.s_tir.meta_schedule.tune import tune_tasks
+
+from farm.core.errors import VariantInvalid
+from farm.variants.recipe import SEED
+from farm.variants.sources.tuning_records import TuningRecords, read_records
+
+#: Of one part of the network before the next one's turn; fewer where not all parts would have a turn.
+_TRIALS_PER_ROUND = 16
+
+
+def tuned(
+    module: Any, target: Any, trials: int, records: TuningRecords | None, say: Callable[[str], None]
+) -> TuningRecords:
+    """Return records of `trials` schedules that are compiled and timed here, behind those given.
+
+    Schedules are timed on one thread, one after another, each with random inputs. The search starts from the
+    same seed, and follows the times: no two tunings are the same.
+
+    Raises:
+        VariantInvalid: the network has no loops, or no schedule could be timed.
+    """
+    # Inherited by the process that times.
+    os.environ["TVM_NUM_THREADS"] = "1"
+    logging.getLogger("tvm.s_tir.meta_schedule").setLevel(logging.WARNING)
+    with target:
+        prepared = tvm.transform.Sequential([*_PREPARATION, relax.get_pipeline("zero")])(module)
+    tasks = relax_integration.extract_tasks(prepared, target, {})
+    if not tasks:
+        raise VariantInvalid("TVM finds nothing in the network that could be tuned")
+    say(f"tuning {len(tasks)} parts by {trials} trials")
+    with tempfile.TemporaryDirectory() as folder:
+        if records is not None:
+            records.write_folder(Path(folder))
+        contexts, weights = relax_integration.extracted_tasks_to_tune_contexts(
+            tasks, folder, seed=SEED, num_threads=os.cpu_count() or 1
+        )
+        tune_tasks(
+            tasks=contexts,
+            task_weights=weights,
+            work_dir=folder,
+            max_trials_global=trials,
+            num_trials_per_iter=max(1, min(_TRIALS_PER_ROUND, trials // len(tasks))),
+            measure_callbacks=[*MeasureCallback.create("default"), _Progress(trials, say)],
+        )
+        found = read_records(Path(folder))
+    if found.trials == (0 if records is None else records.trials):
+        raise VariantInvalid("no schedule could be compiled and timed")
+    return found
+
+
+@derived_object
+class _Progress(PyMeasureCallback):  # type: ignore[misc]
+    """Says how many of the trials were made."""
+
+    def __init__(self, trials: int, say: Callable[[str], None]) -> None:
+        super().__init__()
+        self.trials, self.done, self.say = trials, 0, say
+
+    def apply(self, _scheduler: Any, _task: int, candidates: Any, _built: Any, _timed: Any) -> None:
+        """Count a round."""
+        self.done += len(candidates)
+        self.say(f"tuning, {self.done} of {self.trials} trials")
+
+
+def compiled(module: Any, target: Any, records: TuningRecords) -> Any:
+    """Return the executable whose loops are as the quickest of the records; others stay untuned."""
+    with tempfile.TemporaryDirectory() as folder:
+        records.write_folder(Path(folder))
+        database = JSONDatabase(work_dir=folder)
+        with target:
+            prepared = tvm.transform.Sequential(_PREPARATION)(module)
+        return relax_integration.compile_relax(database, prepared, target, params=None)
+
+
+#: What comes before loops are found; the same for tuning and for compiling, or no record would be found.
+_PREPARATION = (relax.transform.DecomposeOpsForInference(), relax.transform.CanonicalizeBindings())
