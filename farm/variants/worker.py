@@ -3,8 +3,8 @@
 SOURCE and RECIPE are JSON. TRIALS and RECORDS are for a tuned file only: how many schedules to measure, and a
 file of records, which has those of earlier trials before, and all afterwards. Steps go to stdout, one
 `step: ...` a line; a refusal as `refused: {json}`; any other failure is a traceback on stderr. Scripted
-classes, engines and import side effects are global to a process of torch. It runs in the environments of other
-runtimes too, and imports nothing but torch, what they have, and what a person's own factory imports.
+classes, engines and import side effects are global to a process of torch. It runs in the environments of
+other runtimes too, and imports nothing but torch, what they have, and what a person's own factory imports.
 """
 
 import json

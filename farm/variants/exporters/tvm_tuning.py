@@ -2,17 +2,21 @@
 
 import logging
 import os
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import tvm
 from tvm import relax
 from tvm.ir.utils import derived_object
 from tvm.s_tir.meta_schedule import relax_integration
+from tvm.s_tir.meta_schedule.builder import LocalBuilder
 from tvm.s_tir.meta_schedule.database import JSONDatabase
 from tvm.s_tir.meta_schedule.measure_callback import MeasureCallback, PyMeasureCallback
+from tvm.s_tir.meta_schedule.runner import LocalRunner
 from tvm.s_tir.meta_schedule.tune import tune_tasks
 
 from farm.core.errors import VariantInvalid
@@ -21,6 +25,8 @@ from farm.variants.sources.tuning_records import TuningRecords, read_records
 
 #: Of one part of the network before the next one's turn; fewer where not all parts would have a turn.
 _TRIALS_PER_ROUND = 16
+#: Of compiling one schedule, and of timing it. A process that compiles first imports TVM.
+_TIMEOUT_S = 60.0
 
 
 def tuned(
@@ -46,8 +52,11 @@ def tuned(
     with tempfile.TemporaryDirectory() as folder:
         if records is not None:
             records.write_folder(Path(folder))
+        # TVM imports this module for definitions of tensor instructions, which takes it 20 s of CPU, here and
+        # in each process that compiles. Schedules for CPUs in float32 use none.
+        sys.modules.setdefault("tvm.s_tir.tensor_intrin", ModuleType("tvm.s_tir.tensor_intrin"))
         contexts, weights = relax_integration.extracted_tasks_to_tune_contexts(
-            tasks, folder, seed=SEED, num_threads=os.cpu_count() or 1
+            tasks, folder, space="llvm", seed=SEED, num_threads=os.cpu_count() or 1
         )
         tune_tasks(
             tasks=contexts,
@@ -55,12 +64,28 @@ def tuned(
             work_dir=folder,
             max_trials_global=trials,
             num_trials_per_iter=max(1, min(_TRIALS_PER_ROUND, trials // len(tasks))),
+            builder=_builder(),
+            runner=LocalRunner(timeout_sec=_TIMEOUT_S),
             measure_callbacks=[*MeasureCallback.create("default"), _Progress(trials, say)],
         )
         found = read_records(Path(folder))
     if found.trials == (0 if records is None else records.trials):
         raise VariantInvalid("no schedule could be compiled and timed")
     return found
+
+
+def _builder() -> LocalBuilder:
+    """Return what compiles schedules, in processes that have no module of the farm."""
+
+    # Sent to them as it is, because it is no function of a module.
+    def build(module: Any, target: Any, _parameters: Any) -> Any:
+        from tvm.driver import build as build_module
+        from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
+
+        plain = RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module)
+        return build_module(plain, target=target)
+
+    return LocalBuilder(max_workers=os.cpu_count() or 1, timeout_sec=_TIMEOUT_S, f_build=build)
 
 
 @derived_object
