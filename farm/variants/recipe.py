@@ -91,7 +91,7 @@ def _sources(source: Source, recipe: Recipe) -> tuple[str, ...]:
     runtime = runtime_of(recipe.format)
     own = () if source.kind is SourceKind.ZOO else ("sources/user_network.py",)
     exporters = () if runtime == TORCH else (f"exporters/{runtime}.py",)
-    tuned = ("exporters/tvm_tuning.py",) if is_tuned(recipe) else ()
+    tuned = ("exporters/tuning/metaschedule.py",) if is_tuned(recipe) else ()
     return (*_BUILDER_SOURCES, *own, *exporters, *tuned)
 
 

@@ -12,7 +12,9 @@ from farm.core.models.builders import (
     TORCH_WITH_XNNPACK,
     abi_of,
     backends_of,
+    build_command,
     environment_of,
+    is_tuned,
     is_untuned,
 )
 from farm.core.models.variant import Format, Recipe, variant_name
@@ -117,6 +119,22 @@ def test_a_file_of_machine_code_is_for_one_abi_and_for_the_cpu() -> None:
     assert all(map(is_untuned, recipes))
     plain = Recipe(precision="float32", format=Format.ONNX)
     assert (abi_of(plain), is_untuned(plain)) == (None, False)
+
+
+def test_tuned_files_are_made_instead_of_untuned_ones_where_tuning_is_asked_for() -> None:
+    recipes = recipes_of(["float32"], runtimes=["onnxruntime", "tvm"], targets=["all"], tuned=True)
+    assert [recipe.target for recipe in recipes] == ["cpu", "x86_64-tuned", "arm64-v8a-tuned"]
+    [first] = recipes_of(["float32"], runtimes=["tvm"], tuned=True)
+    assert (first.target, abi_of(first), is_tuned(first)) == ("x86_64-tuned", "x86_64", True)
+    assert backends_of(first) == ("cpu",)
+    assert build_command("net", first) == (
+        "farm variant build net --precision float32 --format tvm --tune TRIALS --target x86_64-tuned"
+    )
+    with pytest.raises(InvalidInput, match="for x86_64-tuned, nothing says how") as caught:
+        recipes_of(["float32"], runtimes=["tvm"], targets=["x86_64-tuned"])
+    assert "--tune TRIALS" in caught.value.hint
+    with pytest.raises(InvalidInput, match="nothing of torch can be tuned"):
+        recipes_of(["float32"], tuned=True)
 
 
 def test_a_recipe_of_another_runtime_needs_no_torch_here_and_states_its_pins() -> None:

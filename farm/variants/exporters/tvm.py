@@ -17,7 +17,7 @@ from tvm.relax.frontend.torch import from_exported_program
 
 from farm.core.models.builders import abi_of
 from farm.core.models.variant import Recipe
-from farm.variants.exporters import tvm_tuning
+from farm.variants.exporters.tuning import metaschedule
 from farm.variants.recipe import host_abi, runs_here
 from farm.variants.sources.samples import Interface, Sample
 from farm.variants.sources.tuning_records import TuningRecords, check_records
@@ -52,7 +52,7 @@ def write_tuned(
     abi = abi_of(recipe)
     assert abi is not None
     if trials:
-        records = tvm_tuning.tuned(module, _target(abi), trials, records, say)
+        records = metaschedule.tuned(module, _target(abi), trials, records, say)
     assert records is not None
     check_records(records, abi)
     say("writing")
@@ -89,7 +89,7 @@ def _compile(module: Any, abi: str, path: Path, records: TuningRecords | None) -
     if records is None:
         made = tvm.compile(module, target=tvm.target.Target({"kind": "llvm", "mtriple": triple}))
     else:
-        made = tvm_tuning.compiled(module, _target(abi), records)
+        made = metaschedule.compiled(module, _target(abi), records)
     folder = path.with_name(f"{path.stem}-objects")
     folder.mkdir()
     made.export_library(str(path), fcompile=_linker(triple), workspace_dir=str(folder))

@@ -93,7 +93,7 @@ def test_trials_give_records_and_a_library_that_computes_what_torch_does(
     assert tuning.records == digest_of(variant.records.read_bytes())
     assert tuning.size_bytes == variant.records.stat().st_size
     records = read_records(variant.records)
-    assert 0 < records.trials == tuning.trials <= TRIALS
+    assert 0 < records.trials == tuning.trials <= 2 * TRIALS
     assert records.abis == {host_abi()}
     assert any(max(record[1][1]) < 1 for record in records.records), "each trial failed or took a second"
     assert any(step.startswith("tuning, ") for step in steps)

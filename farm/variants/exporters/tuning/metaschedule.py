@@ -40,8 +40,8 @@ def tuned(
     Raises:
         VariantInvalid: the network has no loops, or no schedule could be timed.
     """
-    # Inherited by the process that times.
-    os.environ["TVM_NUM_THREADS"] = "1"
+    # Inherited by the processes that compile and time, which import nothing from where a person works.
+    os.environ |= {"TVM_NUM_THREADS": "1", "PYTHONSAFEPATH": "1"}
     logging.getLogger("tvm.s_tir.meta_schedule").setLevel(logging.WARNING)
     with target:
         prepared = tvm.transform.Sequential([*_PREPARATION, relax.get_pipeline("zero")])(module)
