@@ -1,0 +1,1 @@
+"""Networks built for runtimes that have an environment of their own."""
