@@ -12,6 +12,11 @@ EXECUTORCH  ?= executorch==1.5.1
 # What exporting for ExecuTorch imports of them.
 TORCHAO        := torchao==0.18.0
 EXPORT_IMPORTS := ruamel.yaml tabulate
+# Runtimes that examples/runtimes compares. zig links what TVM compiles.
+FURTHER_RUNTIMES := ai-edge-quantizer==0.10.0 apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.15.post2 ziglang==0.17.1
+# Without what their wheels declare: a torch among it. MNN's wheel brings programs that install packages when they
+# are started (mnn, mnnconvert, mnnquant); nothing here starts them.
+RUNTIMES_ALONE := ncnn==1.0.20261020 pnnx==20261020 mnn==3.6.1
 
 BIN := $(VENV)/bin
 # Every worker and every process of a test would compile what it imports, where nothing may keep it.
@@ -196,8 +201,8 @@ $(VENV)/.installed: $(VENV)/.torch pyproject.toml
 # What exporting for ExecuTorch and ONNX imports, without the hundreds of megabytes that their wheels want besides.
 $(VENV)/.installed-runtimes: $(VENV)/.installed
 	@echo "installing the runtimes"
-	@$(PIP) install --editable '.[farm,torch,litert,onnxruntime]' onnx==1.23.2 $(EXPORT_IMPORTS)
-	@$(PIP) install --no-deps $(EXECUTORCH) $(TORCHAO)
+	@$(PIP) install --editable '.[farm,torch,litert,onnxruntime]' onnx==1.23.2 $(FURTHER_RUNTIMES) $(EXPORT_IMPORTS)
+	@$(PIP) install --no-deps $(EXECUTORCH) $(TORCHAO) $(RUNTIMES_ALONE)
 	@touch $@
 
 # What writes the models, what runs those of LiteRT-LM, ExecuTorch, GenAI and MNN, and what llama.cpp is built with. Needs a C++ compiler.
@@ -209,6 +214,6 @@ $(VENV)/.installed-llm: $(VENV)/.installed
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "installing what the tests need"
-	@$(PIP) install --editable '.[all,litert,onnxruntime,docs,dev]' $(EXPORT_IMPORTS)
-	@$(PIP) install --no-deps $(EXECUTORCH) $(TORCHAO)
+	@$(PIP) install --editable '.[all,litert,onnxruntime,docs,dev]' $(FURTHER_RUNTIMES) $(EXPORT_IMPORTS)
+	@$(PIP) install --no-deps $(EXECUTORCH) $(TORCHAO) $(RUNTIMES_ALONE)
 	@touch $@

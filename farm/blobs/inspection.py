@@ -156,6 +156,7 @@ def with_stated_inputs(path: Path, manifest: Manifest) -> Manifest:
         operators=contents.operators,
         macs=contents.macs,
         macs_uncounted=contents.macs_uncounted,
+        slow_path=contents.slow_path,
     )
 
 

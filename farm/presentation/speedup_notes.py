@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from textwrap import wrap
+from typing import assert_never
 
 from farm.core.base.units import ratio_text
+from farm.core.models.variant import SlowPath
 from farm.core.results.looks.basis import IntervalKind
 from farm.core.results.pairing import SUPERSEDED_BLOCK
 from farm.core.results.statistics.families import FALSE_DISCOVERIES, discoveries, named_by_chance
@@ -32,7 +34,7 @@ _MAX_VALUES = 3
 
 def notes(views: Sequence[SpeedupView], *, width: int) -> Iterator[str]:
     """Yield the notes on the rows of one device and model, wrapped."""
-    kinds = (_reasons, _left_out, _looks, _detectable, _clocks, _unoptimized)
+    kinds = (_reasons, _left_out, _looks, _detectable, _clocks, _unoptimized, _slow_paths)
     for line in chain.from_iterable(lines_of(views) for lines_of in kinds):
         yield from wrap(line, width, subsequent_indent="  ", break_on_hyphens=False)
 
@@ -104,6 +106,45 @@ def _unoptimized(views: Sequence[SpeedupView]) -> Iterator[str]:
             " packed for XNNPACK, or nothing tuned its loops); a phone may run an optimized file faster,"
             " and these speedups would then be smaller"
         )
+
+
+def _slow_paths(views: Sequence[SpeedupView]) -> Iterator[str]:
+    """Yield which files have a way of computing that is known to be slow, of either side."""
+    sides = [
+        *((view.baseline, view.baseline_setup.slow_path, view.virtual) for view in views),
+        *((view.candidate, view.slow_path, view.virtual) for view in views),
+    ]
+    found = dict.fromkeys(
+        (name, path) for name, path, virtual in sides if path and _matters(path, virtual=virtual)
+    )
+    for text, names in _by_text((name, _slow_path_text(path)) for name, path in found):
+        yield f"caution: {names}: {text}"
+
+
+def _matters(path: SlowPath, *, virtual: bool) -> bool:
+    """Return whether a device is one on which this is slow: virtual ones have the CPU of a PC."""
+    return virtual or path is not SlowPath.SIGNED_ACTIVATIONS
+
+
+def _slow_path_text(path: SlowPath) -> str:
+    match path:
+        case SlowPath.PORTABLE_KERNELS:
+            return (
+                "ExecuTorch's portable kernels compute its convolutions, which is for reference; a file for"
+                " XNNPACK is many times as fast"
+            )
+        case SlowPath.DYNAMIC_RANGE:
+            return (
+                "its convolutions quantize activations in each run (dynamic range), which may take longer"
+                " than float32; int8-core and int8-full are quantized before"
+            )
+        case SlowPath.SIGNED_ACTIVATIONS:
+            return (
+                "its QLinear operators take signed activations, for which ONNX Runtime has no quick kernels"
+                " on x86; unsigned ones with quantization nodes (QDQ) are many times as fast"
+            )
+        case _:
+            assert_never(path)
 
 
 def _by_text(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:

@@ -194,6 +194,17 @@ RECORDS = "tuning records"
 MOST_FILES = 64
 
 
+class SlowPath(StrEnum):
+    """How a file has its convolutions computed, where that is known to take many times as long as it need."""
+
+    #: By ExecuTorch's portable kernels, which are a reference: no delegate took them.
+    PORTABLE_KERNELS = "portable-kernels"
+    #: With weights of 8 bits and less, and activations that are quantized in each run (LiteRT).
+    DYNAMIC_RANGE = "dynamic-range"
+    #: By QLinear operators of ONNX on signed activations, for which ONNX Runtime has no quick kernels on x86.
+    SIGNED_ACTIVATIONS = "signed-activations"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """The metadata of a variant's files, registered with them."""
@@ -221,6 +232,8 @@ class Manifest:
     #: Whether a torch file's weights are packed for XNNPACK, as torch's mobile optimizer leaves them; None
     #: where nothing looked, and where it does not apply, as to quantized ones.
     mobile_optimized: bool | None = None
+    #: What the file shows of a way of computing that is known to be slow; None where it shows none.
+    slow_path: SlowPath | None = None
     #: Weights: of the network that was built, else counted in the file; None where neither is known.
     parameters: Cardinal | None = None
     #: How many operators of each kind the file has, by the runtime's names; empty where it shows none.

@@ -59,7 +59,11 @@ class CellSetups:
 
 def _file_fields(variant: Variant) -> dict[str, object]:
     manifest = variant.manifest
-    return {"variant_digest": manifest.digest, "unoptimized": is_unoptimized(manifest)}
+    return {
+        "variant_digest": manifest.digest,
+        "unoptimized": is_unoptimized(manifest),
+        "slow_path": manifest.slow_path,
+    }
 
 
 def cell_setups(connection: Connection, cells: Sequence[CellRow]) -> CellSetups:

@@ -32,6 +32,8 @@ _TYPES = {
 
 def write(net: Any, samples: Sequence[Sample], recipe: Recipe, path: Path) -> Interface | None:
     """Write the network for one sample, and its weights in float32 beside it."""
+    # The converter works in the folder of the file.
+    path = path.resolve()
     converter = Path(str(distribution("pnnx").locate_file("pnnx/pnnx")))
     archive = path.with_name("traced.pt")
     traced(net, samples[0]).save(str(archive))

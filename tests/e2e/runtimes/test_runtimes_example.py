@@ -1,5 +1,6 @@
 """The example that compares runtimes: each one that is installed computes what torch does, and is read."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -10,36 +11,58 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from farm.blobs.inspection import check_model_file
+from farm.core.models.contents.counted import file_contents
+from farm.core.models.variant import SlowPath
 from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.core.runs.measurement import Reading
 from farm.core.runs.plan import RunPlan
 from farm.harness.generic.adapter import GenericHarness
 from farm.wire.documents.files.harness_definition import definition_from_text
+from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.support.farm.processes import CHECKOUT
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 EXAMPLE = CHECKOUT / "examples" / "runtimes"
 HARNESS = GenericHarness(definition_from_text((EXAMPLE / "definition.yaml").read_text()).definition())
-#: By runtime: what writes its file, and what must be installed.
-RUNTIMES = {
-    "torchscript": ("torch", "torch"),
-    "torch-lite": ("torch", "torch"),
-    "onnxruntime": ("onnx", "onnx"),
-    "litert": ("tflite", "ai_edge_litert"),
-    "litert-builtin": ("tflite", "ai_edge_litert"),
-    "executorch-xnnpack": ("executorch", "torchao"),
-    "executorch-portable": ("executorch", "torchao"),
+#: What must be installed for a writer, and for what runs its files.
+PACKAGES = {
+    "torch": ("torch",),
+    "onnx": ("onnx", "onnxruntime"),
+    "tflite": ("ai_edge_litert", "ai_edge_quantizer"),
+    "executorch": ("executorch", "torchao"),
+    "ncnn": ("ncnn", "pnnx"),
+    "mnn": ("_mnncengine", "onnx"),
+    "tvm": ("tvm", "ziglang"),
 }
 PLACEMENT = {
-    "torchscript": "ATen",
-    "torch-lite": "ATen",
-    "onnxruntime": "CPUExecutionProvider",
-    "litert": "XNNPACK",
-    "litert-builtin": "own kernels",
-    "executorch-xnnpack": "XnnpackBackend",
-    "executorch-portable": "portable kernels",
+    ("onnxruntime", "float32"): "CPUExecutionProvider",
+    ("litert", "float32"): "XNNPACK",
+    ("litert-builtin", "float32"): "its own kernels",
+    ("executorch-xnnpack", "float32"): "XnnpackBackend",
+    ("executorch-portable", "float32"): "portable kernels",
+    ("ncnn", "float32"): "ncnn's CPU layers",
+    ("mnn", "float32"): "MNN's CPU kernels",
+    ("tvm", "float32"): "LLVM's code, untuned",
+    ("torchscript", "float32"): "ATen",
+    ("torch-lite", "float32"): "ATen",
+    ("onnxruntime", "int8"): "CPUExecutionProvider",
+    ("litert", "int8"): "XNNPACK",
+    ("executorch-xnnpack", "int8"): "XnnpackBackend",
+    ("torch-lite", "int8"): "ATen, x86",
+    ("mnn", "int8-weights"): "MNN's CPU kernels",
+    ("onnxruntime", "int8-signed"): "CPUExecutionProvider",
+    ("litert", "int8-dynamic"): "XNNPACK",
+    ("torch-lite", "int8-qnnpack"): "ATen, qnnpack",
+}
+#: Files that the farm knows to be computed in a slow way.
+SLOW_PATH = {
+    "net-portable.pte": SlowPath.PORTABLE_KERNELS,
+    "net-int8-dynamic.tflite": SlowPath.DYNAMIC_RANGE,
+    "net-int8-signed.onnx": SlowPath.SIGNED_ACTIVATIONS,
 }
 
 
@@ -59,36 +82,89 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_each_runtime_computes_what_torch_does_and_is_read(
-    demo: Any, bundle: Path, tmp_path: Path, runtime: str
-) -> None:
-    writer, package = RUNTIMES[runtime]
-    if find_spec(package) is None:
-        pytest.skip(f"{package} is not installed")
-    subprocess.run(
-        [sys.executable, str(EXAMPLE / "network.py"), writer, str(bundle)], check=True, timeout=120
+def write_files(writer: str, bundle: Path) -> None:
+    if missing := [name for name in PACKAGES[writer] if find_spec(name) is None]:
+        pytest.skip(f"{', '.join(missing)} is not installed")
+    command = [sys.executable, "-W", "ignore", str(EXAMPLE / "files.py"), writer, str(bundle)]
+    done = subprocess.run(
+        command, env={**os.environ, "ORT_DISABLE_TELEMETRY": "1"}, capture_output=True, text=True, check=False
     )
+    assert done.returncode == 0, done.stderr
     if writer == "executorch":
         build = CHECKOUT / "harnesses" / "executor_runner" / "build.py"
-        subprocess.run([sys.executable, str(build), str(bundle)], check=True, timeout=120)
-    words = [str(bundle / "loop"), "--runtime", runtime, "--seconds", "0.2"]
-    done = subprocess.run(
-        [sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120
-    )
-    evidence = Evidence(
-        fence=1, exit=ExitRecord(code=0, duration_s=60.0), stdout=done.stdout, stderr=done.stderr
-    )
-    plan = RunPlan(harness="runtimes_loop", backend="cpu", files=(), argv=("loop",), timeout_s=60.0)
-    reading = HARNESS.parse(plan, evidence)
-    assert isinstance(reading, Reading), reading
-    assert len(reading.samples_ns) >= 5
-    [load_time] = reading.metrics
-    assert (load_time.name, load_time.value > 0) == ("load_time", True)
-    text = f"{done.stdout}\n{done.stderr}"
-    assert PLACEMENT[runtime] in demo.placement(text)
+        subprocess.run([sys.executable, str(build), str(bundle)], check=True)
+
+
+@pytest.mark.parametrize("writer", PACKAGES)
+def test_each_runtime_computes_what_torch_does_and_is_read(
+    demo: Any, bundle: Path, tmp_path: Path, writer: str
+) -> None:
+    write_files(writer, bundle)
     expected = demo.network()(demo.ones()).flatten().tolist()
-    # Its outputs are of another size than a difference of rounding.
+    # Its outputs are of another size than a difference of rounding, and of quantization.
     assert max(map(abs, expected)) > 0.1
-    assert float(demo.fidelity(text, expected)) < 1e-4
-    assert demo.fidelity(text, expected[:-1]) == "unknown"
+    its = [key for key, (by, _) in demo.FILES.items() if by == writer]
+    assert its
+    for runtime, numbers in its:
+        assert (runtime, numbers) in demo.written(bundle)
+        words = [str(bundle / "loop"), "--runtime", runtime, "--numbers", numbers, "--seconds", "0.2"]
+        done = subprocess.run(
+            [sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        evidence = Evidence(
+            fence=1, exit=ExitRecord(code=0, duration_s=60.0), stdout=done.stdout, stderr=done.stderr
+        )
+        plan = RunPlan(harness="runtimes_loop", backend="cpu", files=(), argv=("loop",), timeout_s=60.0)
+        reading = HARNESS.parse(plan, evidence)
+        assert isinstance(reading, Reading), reading
+        assert reading.samples_ns
+        [load_time] = reading.metrics
+        assert (load_time.name, load_time.value > 0) == ("load_time", True)
+        text = f"{done.stdout}\n{done.stderr}"
+        assert demo.placement(text) == PLACEMENT[runtime, numbers]
+        difference = float(demo.fidelity(text, expected))
+        # int8 is not float32 under another name.
+        assert difference < 1e-4 if numbers == "float32" else 1e-4 < difference < 0.1, (runtime, numbers)
+        assert demo.fidelity(text, expected[:-1]) == "unknown"
+        file = bundle / demo.FILES[runtime, numbers][1][0]
+        contents = file_contents(memoryview(file.read_bytes()), check_model_file(file))
+        assert contents.slow_path is SLOW_PATH.get(file.name)
+
+
+def test_every_cell_of_both_matrices_has_a_file_and_every_file_a_cell(demo: Any) -> None:
+    shown = set()
+    for name in ("matrix.yaml", "int8.yaml"):
+        spec = yaml.safe_load((EXAMPLE / name).read_text())
+        matrix_spec(spec)
+        excluded = [(cell["runtime"], cell["numbers"]) for cell in spec.get("exclude", ())]
+        axes = spec["axes"]
+        shown |= {
+            (runtime, numbers)
+            for runtime in axes["runtime"]
+            for numbers in axes.get("numbers", ["float32"])
+            if (runtime, numbers) not in excluded
+        }
+        shown |= {(cell["runtime"], cell["numbers"]) for cell in spec.get("include", ())}
+    assert shown == set(demo.FILES) == set(PLACEMENT)
+    assert set(demo.SLOW_PATHS) < shown
+
+
+def test_runtimes_that_are_not_installed_are_left_out_of_both_matrices(demo: Any) -> None:
+    there = [
+        key
+        for key in demo.FILES
+        if key[0] not in ("onnxruntime", "mnn") and key != ("litert", "int8-dynamic")
+    ]
+    side_by_side, quantized = (
+        demo.reduced(yaml.safe_load((EXAMPLE / name).read_text()), there)
+        for name in ("matrix.yaml", "int8.yaml")
+    )
+    assert side_by_side["baseline"] == {"runtime": "litert"}
+    assert "onnxruntime" not in side_by_side["axes"]["runtime"]
+    assert quantized["axes"]["runtime"] == ["litert", "executorch-xnnpack", "torch-lite"]
+    assert [cell["numbers"] for cell in quantized["include"]] == ["int8-qnnpack"]
+    assert quantized["exclude"] == []
+    assert quantized["baseline"] == {"numbers": "float32"}
+    for spec in (side_by_side, quantized):
+        matrix_spec(spec)

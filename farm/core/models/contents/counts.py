@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from math import prod
 
+from farm.core.models.variant import SlowPath
+
 #: Networks have some thousand operators; a count of this many takes about a second.
 MOST_OPERATORS = 200_000
 #: Longer names, and names of more kinds, are not those of a runtime.
@@ -27,6 +29,7 @@ class FileContents:
     macs: int | None = None
     #: Why they are not; None where they are.
     macs_uncounted: str | None = None
+    slow_path: SlowPath | None = None
 
 
 def few(places: range) -> range:

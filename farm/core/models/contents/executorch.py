@@ -13,7 +13,7 @@ from farm.core.models.contents.counts import (
 )
 from farm.core.models.flatbuffer import I8, I32, U8, U32, MalformedTable, Table, root_table, table_at
 from farm.core.models.inputs.flatbuffers import TENSOR_VALUE, default_method
-from farm.core.models.variant import MOST_DIMENSIONS
+from farm.core.models.variant import MOST_DIMENSIONS, SlowPath
 
 _KERNEL_CALL, _DELEGATE_CALL, _JUMP = 1, 2, 4
 #: Half of them may move or release values.
@@ -33,10 +33,12 @@ def executorch_contents(content: memoryview) -> FileContents:
         raise MalformedTable("it has no method")
     method = default_method(methods)
     macs, macs_uncounted = count_macs(_executorch_macs(method))
+    operators = count_operators(name for _, name, _ in _calls(method))
     return FileContents(
-        operators=count_operators(name for _, name, _ in _calls(method)),
+        operators=operators,
         macs=macs,
         macs_uncounted=macs_uncounted,
+        slow_path=SlowPath.PORTABLE_KERNELS if _CONVOLUTION in operators else None,
     )
 
 

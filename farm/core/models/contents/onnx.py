@@ -15,7 +15,7 @@ from farm.core.models.contents.onnx_nodes import OnnxNode, onnx_macs, operator_n
 from farm.core.models.contents.onnx_shapes import inferred_shapes
 from farm.core.models.inputs.onnx import value_dimensions, value_name
 from farm.core.models.protobuf import BYTES, VARINT, MalformedMessage, packed_varints, protobuf_fields, signed
-from farm.core.models.variant import MOST_DIMENSIONS
+from farm.core.models.variant import MOST_DIMENSIONS, SlowPath
 
 #: TensorProto.DataType of weights: real numbers, and whole ones of 8 bits and less. Quantized biases are
 #: int32; shapes and indices are int64.
@@ -24,6 +24,8 @@ _GRAPH, _NODE, _INITIALIZER = 7, 1, 5
 #: Of a graph: inputs, outputs, and tensors between nodes.
 _VALUES = (11, 12, 13)
 _LONGEST_NAME = 500
+#: TensorProto.DataType; and the place of the zero point among the inputs of QLinearConv.
+_INT8, _ZERO_POINT = 3, 2
 _MOST_ATTRIBUTES = 64
 
 
@@ -60,6 +62,18 @@ def onnx_contents(content: memoryview) -> FileContents:
         operators=count_operators(map(operator_name, graph.nodes)),
         macs=macs,
         macs_uncounted=macs_uncounted,
+        slow_path=SlowPath.SIGNED_ACTIVATIONS if _has_signed_activations(graph) else None,
+    )
+
+
+def _has_signed_activations(graph: _Graph) -> bool:
+    """Return whether a quantized convolution has a zero point of int8 for what it takes."""
+    signed_names = {tensor.name for tensor in graph.initializers if tensor.kind == _INT8}
+    return any(
+        node.kind == "QLinearConv"
+        and len(node.inputs) > _ZERO_POINT
+        and node.inputs[_ZERO_POINT] in signed_names
+        for node in graph.nodes
     )
 
 

@@ -14,7 +14,7 @@ from farm.core.models.contents.counts import (
     product,
 )
 from farm.core.models.flatbuffer import I8, I32, U32, U64, MalformedTable, Table, root_table, table_at
-from farm.core.models.variant import MOST_DIMENSIONS
+from farm.core.models.variant import MOST_DIMENSIONS, SlowPath
 
 _NAMES = """
 ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE EMBEDDING_LOOKUP
@@ -72,7 +72,7 @@ def tflite_contents(models: Iterable[memoryview]) -> FileContents:
     operators: list[str] = []
     shapes: list[tuple[int, ...]] = []
     graphs, tensors = 0, 0
-    macs, macs_uncounted = None, None
+    macs, macs_uncounted, has_dynamic_range = None, None, False
     for model in map(root_table, models):
         names = [_operator_name(table_at(model.content, place)) for place in few(model.items(1))]
         subgraphs = [table_at(model.content, place) for place in few(model.items(2))]
@@ -85,6 +85,7 @@ def tflite_contents(models: Iterable[memoryview]) -> FileContents:
         shapes += _weights(model, subgraphs)
         if len(subgraphs) == 1:
             macs, macs_uncounted = count_macs(_macs(names, subgraphs[0]))
+            has_dynamic_range |= _has_dynamic_range(names, subgraphs[0])
     if graphs != 1:
         macs = None
         macs_uncounted = f"it has {graphs} graphs, and the file does not state which are run how often"
@@ -93,6 +94,7 @@ def tflite_contents(models: Iterable[memoryview]) -> FileContents:
         operators=count_operators(operators),
         macs=macs,
         macs_uncounted=macs_uncounted,
+        slow_path=SlowPath.DYNAMIC_RANGE if has_dynamic_range else None,
     )
 
 
@@ -209,6 +211,38 @@ def _macs(names: Sequence[str], graph: Table) -> Iterator[int]:
             if len(inputs) < needed or not inputs[1] or not any(outputs):
                 raise Uncountable(f"the file does not state the sizes of an operator {name}")
             yield count(inputs, outputs[0])
+
+
+#: Matrices of dynamic range have quick kernels, as language models need them; convolutions have not.
+_CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
+#: TensorType.
+_FLOAT32, _NARROW = 0, (9, 17)
+
+
+def _has_dynamic_range(names: Sequence[str], graph: Table) -> bool:
+    """Return whether a convolution takes float32, and has a filter of int8 or int4."""
+    tensors = few(graph.items(0))
+    for place in few(graph.items(3)):
+        operator = table_at(graph.content, place)
+        sources = operator.numbers(1, I32, _MOST_OPERANDS)
+        if names[operator.number(0, U32)] in _CONVOLUTIONS and len(sources) > 1:
+            taken, weights = (_type(graph, tensors, index) for index in sources[:2])
+            if taken == _FLOAT32 and weights in _NARROW:
+                return True
+    return False
+
+
+def _type(graph: Table, tensors: range, index: int) -> int | None:
+    """Return the number of a tensor's type; None of one that is left out.
+
+    Raises:
+        ValueError: there is no such tensor.
+    """
+    if index == _LEFT_OUT:
+        return None
+    if not 0 <= index < len(tensors):
+        raise MalformedTable(f"there is no tensor {index}")
+    return table_at(graph.content, tensors[index]).number(1, I8)
 
 
 def _shape(graph: Table, tensors: range, index: int) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from farm.core.base.ids import Digest
 from farm.core.base.setting_values import SettingValue
-from farm.core.models.variant import Format, PrecisionWord
+from farm.core.models.variant import Format, PrecisionWord, SlowPath
 from farm.wire.base import Wire
 
 
@@ -23,6 +23,8 @@ class CellSetup(Wire):
     #: Whether it is a torch file in floating point whose weights are not packed for XNNPACK, or a library of
     #: TVM that nothing tuned: phones may run another file faster.
     unoptimized: bool = False
+    #: What the model file shows of a way of computing that is known to be slow; None where it shows none.
+    slow_path: SlowPath | None = None
     #: The requested backend.
     backend: str
     #: All flags of the harness.
