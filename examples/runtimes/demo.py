@@ -67,7 +67,7 @@ SLOW_PATHS: Mapping[tuple[str, str], str] = {
 ELSEWHERE = (
     "benchmark_model, QNN, GPU delegates: they need an Android binary, or hardware that is not here",
     "NNAPI: `make demo-nnapi` runs it, by a library on the CPU",
-    "int8 of ncnn, MNN and TVM: nothing here makes such a file of this network",
+    "static int8 of ncnn, MNN and TVM: nothing here makes such a file of this network",
 )
 #: What shows where a run was placed, in its output; the first that matches counts.
 PLACEMENTS = (

@@ -156,6 +156,9 @@ def test_pins_are_those_of_the_makefile_and_of_the_extras() -> None:
     assert extras["executorch"] == [f"executorch=={pinned_versions('executorch')['executorch']}"]
     assert f"ziglang=={pinned_versions('zig')['ziglang']}" in extras["dev"]
     assert extras["litert"] == [f"ai-edge-litert=={pinned_versions('litert')['ai-edge-litert']}"]
+    versions = {word for name in (*PINS, "zig") for word in map("==".join, pinned_versions(name).items())}
+    for variable in ("FURTHER_RUNTIMES", "RUNTIMES_ALONE"):
+        assert set(makefile.partition(f"\n{variable} := ")[2].partition("\n")[0].split()) < versions
 
 
 def test_every_runtime_but_torch_has_an_environment_and_an_exporter() -> None:
