@@ -14,8 +14,8 @@ import pytest
 
 from farm.blobs.inspection import check_model_file, with_stated_inputs
 from farm.core.errors import VariantInvalid
-from farm.core.models.builders import INT8_WEIGHT_ONLY
-from farm.core.models.variant import Format
+from farm.core.models.builders import INT8_DYNAMIC, INT8_WEIGHT_ONLY
+from farm.core.models.variant import Format, SlowPath
 from farm.variants.build import BuiltVariant, build_variants
 from farm.variants.model_zoo import recipes_of
 from farm.variants.sources.source import Source, parse_source
@@ -68,7 +68,8 @@ def check_files(built: Sequence[BuiltVariant], format: Format, precisions: Seque
     assert [each.manifest.recipe.precision for each in built] == list(precisions)
     for each in built:
         assert check_model_file(each.path) is format
-        assert with_stated_inputs(each.path, each.manifest).macs
+        read = with_stated_inputs(each.path, each.manifest)
+        assert (read.slow_path is SlowPath.DYNAMIC_RANGE) is (each.manifest.recipe.precision == INT8_DYNAMIC)
         fidelity = each.manifest.fidelity
         assert fidelity is not None
         assert fidelity.inputs == 6

@@ -1,11 +1,17 @@
 """A file that is computed in a way known to be slow is named below the table, on either side."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from farm.cli.results.speedups.table import speedup_table
 from farm.core.models.variant import Precision, SlowPath
+from farm.database.transaction import bind_tx
+from farm.services.files.registration import register_variant
+from farm.services.results.speedups import list_speedups
+from tests.services.results.history.test_latest_speedups import measured
+from tests.support.farm.service_fixture import ANN, FarmRig, HostRig
 from tests.support.sample_views import cell_setup, speedup_view
 
 SAID = {
@@ -39,3 +45,11 @@ def test_signed_activations_are_slow_on_pcs_and_not_named_for_phones() -> None:
 
 def test_other_files_have_no_such_caution() -> None:
     assert "caution" not in table(virtual=True)
+
+
+def test_it_is_known_of_a_registered_file_from_then_on(farm: FarmRig, host: HostRig) -> None:
+    seen = replace(farm.variant("int8-core").manifest, slow_path=SlowPath.DYNAMIC_RANGE)
+    farm.write(bind_tx(register_variant, now=farm.clock.now()), seen, ANN)
+    [view] = farm.read(list_speedups, measured(farm, host, rounds=5))
+    assert (view.slow_path, view.baseline_setup.slow_path) == (SlowPath.DYNAMIC_RANGE, None)
+    assert "caution: int8-core: its convolutions" in speedup_table([view], width=100).plain
