@@ -48,7 +48,6 @@ FILES: Mapping[tuple[str, str], tuple[str, tuple[str, ...]]] = {
     ("litert", "int8"): ("tflite", ("net-int8.tflite",)),
     ("executorch-xnnpack", "int8"): ("executorch", ("net-xnnpack-int8.pte",)),
     ("torch-lite", "int8"): ("torch", ("net-int8.ptl",)),
-    ("mnn", "int8-weights"): ("mnn", ("net-int8-weights.mnn",)),
     ("onnxruntime", "int8-signed"): ("onnx", ("net-int8-signed.onnx",)),
     ("litert", "int8-dynamic"): ("tflite", ("net-int8-dynamic.tflite",)),
     ("torch-lite", "int8-qnnpack"): ("torch", ("net-int8.ptl",)),
@@ -61,7 +60,6 @@ SLOW_PATHS: Mapping[tuple[str, str], str] = {
     ("onnxruntime", "int8-signed"): "signed activations in QLinear operators; take unsigned ones and QDQ",
     ("litert", "int8-dynamic"): "dynamic range quantizes activations in each run; quantize statically",
     ("torch-lite", "int8-qnnpack"): "the engine qnnpack is for phones; x86 is torch's choice here",
-    ("mnn", "int8-weights"): "weights only: a smaller file, computed in float32",
 }
 #: Runtimes and harnesses that the farm has adapters for, and that are not in the table.
 ELSEWHERE = (
@@ -129,7 +127,6 @@ def reduced(spec: Mapping[str, Any], there: Collection[tuple[str, str]]) -> dict
     made = {**spec, "axes": {**spec["axes"], "runtime": runtimes}}
     if "include" in spec:
         made["include"] = cells
-        made["exclude"] = [cell for cell in spec["exclude"] if cell["runtime"] in runtimes]
     if "runtime" in spec["baseline"]:
         made["baseline"] = {"runtime": runtimes[0]}
     return made

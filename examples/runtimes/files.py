@@ -15,7 +15,6 @@ import torch
 from network import calibration, network
 from torch import nn
 
-from farm.core.models.builders import INT8_WEIGHT_ONLY
 from farm.core.models.variant import Format, Precision, PrecisionWord, Recipe
 from farm.variants.recipe import QCONFIG, host_abi
 
@@ -64,9 +63,8 @@ def write_ncnn(folder: Path) -> None:
 
 
 def write_mnn(folder: Path) -> None:
-    """Write `.mnn` in float32, and with weights in int8."""
+    """Write MNN's file."""
     _export("mnn", Format.MNN, Precision.FLOAT32, "cpu", folder / "net.mnn")
-    _export("mnn", Format.MNN, INT8_WEIGHT_ONLY, "cpu", folder / "net-int8-weights.mnn")
 
 
 def write_tvm(folder: Path) -> None:
