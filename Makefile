@@ -7,13 +7,13 @@ VENV   ?= .venv
 TORCH       ?= torch==2.13.0
 # The published wheel declares a CUDA torch; without its dependencies it runs on any torch of its release.
 TORCHVISION ?= torchvision==0.28.0
-# Headers and libraries for harnesses/executor_runner. What it depends on is for exporting only, and takes minutes.
+# Headers and libraries for harnesses/compiled/executor_runner. What it depends on is for exporting only, and takes minutes.
 EXECUTORCH  ?= executorch==1.5.1
 # What exporting for ExecuTorch imports of them.
 TORCHAO        := torchao==0.18.0
 EXPORT_IMPORTS := ruamel.yaml tabulate
 # Runtimes that examples/runtimes compares. zig links what TVM compiles.
-FURTHER_RUNTIMES := ai-edge-quantizer==0.10.0 apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.15.post2 ziglang==0.17.1
+FURTHER_RUNTIMES := ai-edge-quantizer==0.10.0 apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.14.post1 ziglang==0.17.1
 # Without what their wheels declare: a torch among it. MNN's wheel brings programs that install packages when they
 # are started (mnn, mnnconvert, mnnquant); nothing here starts them.
 RUNTIMES_ALONE := ncnn==1.0.20261020 pnnx==20261020 mnn==3.6.1

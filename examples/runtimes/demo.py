@@ -30,7 +30,7 @@ from farm.core.base.units import duration_text, size_text
 from farm.wire.documents.matrices.matrices import CellView, MatrixView
 
 HERE = Path(__file__).parent
-RUNNER = HERE.parents[1] / "harnesses" / "executor_runner" / "build.py"
+RUNNER = HERE.parents[1] / "harnesses" / "compiled" / "executor_runner" / "build.py"
 FLOAT32 = "float32"
 #: The writer and the files of each runtime and its numbers; the sizes of files add up.
 FILES: Mapping[tuple[str, str], tuple[str, tuple[str, ...]]] = {

@@ -13,8 +13,7 @@ from farm.bundles.emulator import EMULATOR, EMULATOR_HINT, start_once
 from farm.bundles.local_bundle import LocalBundle
 from farm.bundles.recipes.llama_cpp import LLAMA_CPP
 from farm.bundles.recipes.ncnn import NCNN
-from farm.bundles.recipes.tvm import TVM
-from farm.bundles.recipes.wheels import EXECUTORCH, ONNXRUNTIME
+from farm.bundles.recipes.wheels import EXECUTORCH, LITERT, LITERT_LM, MNN, ONNXRUNTIME, TVM
 from farm.bundles.workshop import BundleRecipe, Workshop
 from farm.core.base.ids import digest_of
 from farm.core.base.spec_errors import name_hint
@@ -24,7 +23,9 @@ from farm.variants.environments.locks import lock_file, wait_for_lock
 from farm.variants.environments.pins import COMPILER
 from farm.variants.environments.runtime_environments import environment_of, environments_dir, run_command
 
-RECIPES = {recipe.name: recipe for recipe in (EXECUTORCH, ONNXRUNTIME, TVM, NCNN, LLAMA_CPP)}
+RECIPES = {
+    recipe.name: recipe for recipe in (EXECUTORCH, ONNXRUNTIME, LITERT, LITERT_LM, MNN, TVM, NCNN, LLAMA_CPP)
+}
 #: Written last: a folder without it is what an interrupted build left.
 _PARTS = "parts.json"
 _FILES = "files"
@@ -111,10 +112,11 @@ def _build(recipe: BundleRecipe, folder: Path, say: Say, run: Run, interpreter: 
     with interpreter(say) as python:
         workshop = Workshop(out=out, scratch=scratch, cache=cache, python=python, run=run, say=say)
         parts = recipe.build(workshop)
+    # Before it is started: a program that finds a library there would find none on a phone.
+    shutil.rmtree(scratch)
     say(f"starting it once under {EMULATOR}")
     start_once(recipe, out, folder / "system", run)
-    for left in (scratch, folder / "system"):
-        shutil.rmtree(left)
+    shutil.rmtree(folder / "system")
     written = folder / f"{_PARTS}.new"
     written.write_text(json.dumps(list(map(asdict, parts)), indent=1))
     written.replace(folder / _PARTS)

@@ -11,7 +11,9 @@ from farm.core.programs.built_with import ProgramPart
 
 #: Arguments of pip for wheels of arm64, made for glibc.
 ARM64_WHEELS = (
-    *("--only-binary=:all:", "--platform", "manylinux_2_28_aarch64"),
+    "--only-binary=:all:",
+    *("--platform", "manylinux_2_28_aarch64", "--platform", "manylinux_2_27_aarch64"),
+    *("--platform", "manylinux2014_aarch64"),
     *("--implementation", "cp", "--python-version", "3.11", "--abi", "cp311"),
 )
 _HINT = "pip has to reach its package index: check the network, and pip's settings by `pip config list`"

@@ -29,7 +29,7 @@ def source_parts(version: str, sources: Iterable[Path]) -> tuple[ProgramPart, ..
             name=source.parent.name,
             version=version,
             digest=sha256_of(source),
-            source=f"harnesses/{source.parent.name}/{source.name}",
+            source=f"harnesses/compiled/{source.parent.name}/{source.name}",
         )
         for source in sources
     )

@@ -1,11 +1,13 @@
 """Programs for arm64 that are really compiled by zig, and started under qemu."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from farm.bundles.emulator import EMULATOR, started_command, write_system_files
 from farm.bundles.local_bundle import LocalBundle
 from farm.bundles.recipes.llama_cpp import LLAMA_CPP
 from farm.bundles.recipes.ncnn import NCNN
-from farm.bundles.recipes.wheels import EXECUTORCH, ONNXRUNTIME
+from farm.bundles.recipes.wheels import EXECUTORCH, LITERT, LITERT_LM, MNN, ONNXRUNTIME
 from farm.bundles.workshop import BundleRecipe, Start, Workshop
 from farm.core.errors import InvalidInput
 from farm.core.programs.abi import program_abi
@@ -26,8 +28,12 @@ from farm.core.programs.built_with import ProgramPart
 from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.core.runs.measurement import Reading
 from farm.core.runs.plan import RunPlan
+from farm.harness.base.output_lines import plain_lines
+from farm.harness.llm.litert_lm.benchmark_info import benchmark_infos
 from farm.harness.registry import get_harness
 from farm.variants.environments.runtime_environments import run_command
+from harnesses.compiled.benchmark_model.build import RUNNER as BENCHMARK_MODEL
+from harnesses.compiled.wheel_runner import build
 from tests.support.models.onnx_network import convolutions
 
 pytestmark = [
@@ -36,7 +42,9 @@ pytestmark = [
     pytest.mark.skipif(shutil.which(EMULATOR) is None, reason="there is no qemu-user-static"),
 ]
 
-MODELS = Path(__file__).parents[1] / "support" / "models" / "executorch"
+ROOT = Path(__file__).parents[2]
+SAMPLES = Path(__file__).parents[1] / "support" / "models"
+MODELS = SAMPLES / "executorch"
 #: Of ncnn: a convolution of 3x3 and its activation.
 PARAM = """7767517
 3 3
@@ -156,6 +164,85 @@ def test_the_runner_of_onnx_runtime_times_each_inference(root: Path, tmp_path: P
     assert len(reading("onnxruntime_perf_test", "cpu", told).samples_ns) == 3
 
 
+def values(printed: str) -> list[float]:
+    """The first values of the first output, which a runner prints behind its times."""
+    found = re.search(r"Output(?: 0)? begins with \[(.*)\]", printed)
+    assert found is not None, printed
+    return [float(value) for value in found[1].split(", ")]
+
+
+@is_asked_for
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("backend", ["cpu", "xnnpack"])
+@pytest.mark.parametrize("kind", ["float32", "int8"])
+def test_the_runner_of_litert_computes_what_it_does_on_a_pc(
+    kind: str, backend: str, root: Path, tmp_path: Path
+) -> None:
+    samples = pytest.importorskip("tests.support.models.tflite_samples")
+    (tmp_path / "net.tflite").write_bytes(samples.conv_int8() if kind == "int8" else samples.conv_relu())
+    words = [f"--graph={tmp_path / 'net.tflite'}", f"--use_xnnpack={str(backend == 'xnnpack').lower()}"]
+    words += ["--num_runs=3", "--min_secs=0.001", "--warmup_min_secs=0.001"]
+    told = printed_by(LITERT, root, tmp_path / "system", *words)
+    found = reading("benchmark_model", backend, told)
+    assert (len(found.samples_ns) >= 3, found.actual_backend) == (True, backend)
+    build(BENCHMARK_MODEL, Path(str(distribution("ai-edge-litert").locate_file(""))), tmp_path / "here")
+    environment = {"LD_LIBRARY_PATH": str(tmp_path / "here" / "lib")}
+    here = subprocess.run(
+        [str(tmp_path / "here" / "benchmark_model"), *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert len(set(values(told))) > 2
+    # A step of int8 is 1: CPUs round differently.
+    assert values(told) == pytest.approx(values(here.stdout), abs=1 if kind == "int8" else 1e-5)
+
+
+@is_asked_for
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    # What MNN's module for Python makes of ones on a PC.
+    [
+        ("float32", [0.190737, 0.40611, 0.267338, 0.323743, -0.0457615]),
+        ("int8-weight-only", [0.190749, 0.406194, 0.267084, 0.323742, -0.0456796]),
+    ],
+)
+def test_the_runner_of_mnn_computes_what_it_does_on_a_pc(
+    kind: str, expected: list[float], root: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "models").mkdir()
+    shutil.copy(SAMPLES / "mnn" / f"{kind}.mnn", tmp_path / "models")
+    told = printed_by(MNN, root, tmp_path / "system", str(tmp_path / "models"), "3", "1", "0", "2", "0")
+    found = reading("mnn_benchmark", "cpu", told)
+    assert (len(found.samples_ns), found.accelerator) == (3, "cpu")
+    assert values(told) == pytest.approx(expected, abs=1e-4)
+
+
+@is_asked_for
+@pytest.mark.timeout(7200)
+def test_the_runner_of_litert_lm_writes_what_it_does_on_a_pc(root: Path, tmp_path: Path) -> None:
+    pytest.importorskip("litert_lm_builder")
+    example = ROOT / "examples" / "llm" / "litertlm_file.py"
+    subprocess.run([sys.executable, str(example), str(tmp_path), "--tiny"], check=True, timeout=600)
+    words = [
+        "--benchmark",
+        "--backend=cpu",
+        f"--model_path={tmp_path / 'random-f32.litertlm'}",
+        "--async=false",
+    ]
+    words += ["--input_prompt=What is it?", "--benchmark_decode_tokens=16", "--num_cpu_threads=1"]
+    told = printed_by(LITERT_LM, root, tmp_path / "system", *words, "--num_iterations=2")
+    infos = benchmark_infos(plain_lines(told))
+    assert [info.decode.tokens for info in infos] == [16, 16]
+    assert all(info.load_ms for info in infos)
+    script = [sys.executable, str(ROOT / "harnesses" / "litert_lm_advanced_main"), *words]
+    here = subprocess.run(script, capture_output=True, text=True, check=True)
+    assert len(here.stdout.split()) > 8
+    assert told.splitlines()[:2] == here.stdout.splitlines() * 2
+
+
 @is_asked_for
 @pytest.mark.timeout(7200)
 def test_the_runner_of_ncnn_times_each_inference(root: Path, tmp_path: Path) -> None:
@@ -169,7 +256,7 @@ def test_the_runner_of_ncnn_times_each_inference(root: Path, tmp_path: Path) -> 
 @pytest.mark.timeout(7200)
 def test_llama_bench_times_each_repetition(root: Path, tmp_path: Path) -> None:
     pytest.importorskip("gguf")
-    example = Path(__file__).parents[2] / "examples" / "llm" / "gguf_file.py"
+    example = ROOT / "examples" / "llm" / "gguf_file.py"
     subprocess.run([sys.executable, str(example), str(tmp_path)], check=True, timeout=600)
     model = str(tmp_path / "random-q4_0.gguf")
     words = (

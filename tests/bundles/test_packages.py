@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -17,10 +18,15 @@ from farm.bundles.workshop import Workshop
 from farm.core.base.ids import digest_of
 from farm.core.errors import DigestMismatch, InvalidInput
 from farm.variants.environments.pins import pinned_versions
-from harnesses.executor_runner.build import RUNNER as EXECUTOR_RUNNER
-from harnesses.onnxruntime_perf_test.build import RUNNER as ONNXRUNTIME_PERF_TEST
-from harnesses.wheel_runner import WheelRunner
+from harnesses.compiled.benchmark_model.build import RUNNER as BENCHMARK_MODEL
+from harnesses.compiled.executor_runner.build import RUNNER as EXECUTOR_RUNNER
+from harnesses.compiled.litert_lm_advanced_main.build import RUNNER as LITERT_LM_ADVANCED_MAIN
+from harnesses.compiled.mnn_benchmark.build import runner as mnn_benchmark
+from harnesses.compiled.onnxruntime_perf_test.build import RUNNER as ONNXRUNTIME_PERF_TEST
+from harnesses.compiled.tvm_benchmark.build import RUNNER as TVM_BENCHMARK
+from harnesses.compiled.wheel_runner import WheelRunner
 
+ROOT = Path(__file__).parents[2]
 Commands = Callable[[Sequence[str]], "CompletedProcess[str]"]
 
 
@@ -105,9 +111,27 @@ def test_the_compiler_gets_no_march_from_a_source_that_cmake_configures(tmp_path
     assert told == ["c++", *FOR_PHONES, "-O3", "-DNAME=a b", "file.cpp"]
 
 
-@pytest.mark.parametrize("runner", [EXECUTOR_RUNNER, ONNXRUNTIME_PERF_TEST], ids=lambda runner: runner.name)
-def test_a_runner_is_built_with_the_version_that_variants_are_built_for(runner: WheelRunner) -> None:
-    assert pinned_versions(runner.package)[runner.package] == runner.version
+@pytest.mark.parametrize(
+    ("runtime", "runner"),
+    [
+        ("executorch", EXECUTOR_RUNNER),
+        ("onnxruntime", ONNXRUNTIME_PERF_TEST),
+        ("litert", BENCHMARK_MODEL),
+        ("mnn", mnn_benchmark("aarch64")),
+        ("tvm", TVM_BENCHMARK),
+    ],
+)
+def test_a_runner_is_built_with_the_version_that_variants_are_built_for(
+    runtime: str, runner: WheelRunner
+) -> None:
+    assert runner.versions.items() <= pinned_versions(runtime).items()
+
+
+def test_the_runner_of_litert_lm_is_built_with_the_version_that_the_script_of_virtual_phones_runs_on() -> (
+    None
+):
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert LITERT_LM_ADVANCED_MAIN.requirements[0] in extras["litert-lm"]
 
 
 def test_an_index_that_cannot_be_reached_is_told_with_a_hint(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from farm.bundles.workshop import BundleRecipe, Start, Workshop, sha256_of, sour
 from farm.core.base.ids import Digest
 from farm.core.programs.built_with import ProgramPart
 from farm.variants.environments.pins import pinned_versions
-from harnesses.benchncnn import SOURCE
+from harnesses.compiled.benchncnn import SOURCE
 
 _PACKAGE = "ncnn"
 VERSION = pinned_versions(_PACKAGE)[_PACKAGE]

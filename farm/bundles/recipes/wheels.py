@@ -1,7 +1,7 @@
-"""Programs of ours with the libraries of ExecuTorch's and ONNX Runtime's wheels, and Debian's C library."""
+"""Programs of ours with the libraries of runtimes' wheels for arm64, and Debian's C library."""
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from farm.bundles.debian import TOOLS
@@ -11,30 +11,36 @@ from farm.bundles.workshop import BundleRecipe, Start, Workshop, sha256_of, sour
 from farm.core.base.ids import Digest
 from farm.core.programs.built_with import ProgramPart
 from farm.variants.environments.pins import COMPILER, pinned_versions
-from harnesses.executor_runner.build import RUNNER as EXECUTOR_RUNNER
-from harnesses.onnxruntime_perf_test.build import RUNNER as ONNXRUNTIME_PERF_TEST
-from harnesses.wheel_runner import WheelRunner
+from harnesses.compiled.benchmark_model.build import RUNNER as BENCHMARK_MODEL
+from harnesses.compiled.executor_runner.build import RUNNER as EXECUTOR_RUNNER
+from harnesses.compiled.litert_lm_advanced_main.build import RUNNER as LITERT_LM_ADVANCED_MAIN
+from harnesses.compiled.mnn_benchmark.build import runner as mnn_benchmark
+from harnesses.compiled.onnxruntime_perf_test.build import RUNNER as ONNXRUNTIME_PERF_TEST
+from harnesses.compiled.tvm_benchmark.build import RUNNER as TVM_BENCHMARK
+from harnesses.compiled.wheel_runner import WheelRunner
 
 
-def _recipe(runner: WheelRunner, digest: Digest, start: Start) -> BundleRecipe:
+def _recipe(name: str, runner: WheelRunner, digests: Mapping[str, str], start: Start) -> BundleRecipe:
     """Return the recipe of a program.
 
     Args:
-        runner: the program, and what it takes from its wheel.
-        digest: the SHA-256 of the wheel for CPython 3.11; what it has is the same for every Python.
+        name: of the recipe.
+        runner: the program, and what it takes from its wheels.
+        digests: the SHA-256 of each wheel, by its name. Those for one Python are for CPython 3.11; what they
+            have is the same for every Python.
         start: how the program is started once.
     """
     return BundleRecipe(
-        name=runner.package,
+        name=name,
         harness=runner.name,
         abi="arm64-v8a",
         ingredients=(
-            *(digest, pinned_versions(COMPILER)["ziglang"], *SYSTEM_LIBRARIES),
+            *(*digests.values(), pinned_versions(COMPILER)["ziglang"], *SYSTEM_LIBRARIES),
             *map(sha256_of, runner.sources),
-            *runner.arguments(Path("wheel")),
+            *runner.arguments(Path("wheels")),
             *map("=".join, runner.libraries.items()),
         ),
-        build=lambda workshop: _build(workshop, runner, digest),
+        build=lambda workshop: _build(workshop, runner, digests),
         entry=runner.name,
         command=LOADER_COMMAND,
         tools=TOOLS,
@@ -42,33 +48,72 @@ def _recipe(runner: WheelRunner, digest: Digest, start: Start) -> BundleRecipe:
     )
 
 
-def _build(workshop: Workshop, runner: WheelRunner, digest: Digest) -> Sequence[ProgramPart]:
+def _build(workshop: Workshop, runner: WheelRunner, digests: Mapping[str, str]) -> Sequence[ProgramPart]:
     """Write program, libraries and loader; return the parts.
 
     Raises:
         InvalidInput: a package cannot be downloaded, or the compiler fails.
-        DigestMismatch: the wheel is another one.
+        DigestMismatch: a wheel is another one.
     """
-    path, wheel_part = download_package(workshop, runner.package, runner.version, digest, ARM64_WHEELS)
-    with zipfile.ZipFile(path) as archive:
-        archive.extractall(workshop.scratch / "wheel")
-    wheel = workshop.scratch / "wheel" / runner.package
+    wheels, parts = workshop.scratch / "wheels", []
+    for name, version in runner.versions.items():
+        path, part = download_package(workshop, name, version, Digest(digests[name]), ARM64_WHEELS)
+        with zipfile.ZipFile(path) as archive:
+            archive.extractall(wheels)
+        parts.append(part)
     debian = bundle_with_c_library(workshop, ())
-    runner.copy_libraries(wheel, workshop.out)
-    debian.compile(workshop, runner.name, runner.compiler_arguments(wheel, workshop.out / runner.name))
+    runner.copy_libraries(wheels, workshop.out)
+    debian.compile(workshop, runner.name, runner.compiler_arguments(wheels, workshop.out / runner.name))
     own = source_parts(runner.version, runner.sources)
-    return (*own, wheel_part, *debian.parts, workshop.compiler_part())
+    return (*own, *parts, *debian.parts, workshop.compiler_part())
 
 
 EXECUTORCH = _recipe(
+    "executorch",
     EXECUTOR_RUNNER,
-    Digest("8ee02348a3ea80ddf770822911ebf78da616b73afce0fbaaa79f23311c88c66a"),
+    {"executorch": "8ee02348a3ea80ddf770822911ebf78da616b73afce0fbaaa79f23311c88c66a"},
     # It needs a model: without one it ends after all libraries are loaded and their kernels registered.
     Start(arguments=("--model_path=missing.pte",), exit_code=1, text="Failed to load model file"),
 )
 ONNXRUNTIME = _recipe(
+    "onnxruntime",
     ONNXRUNTIME_PERF_TEST,
-    Digest("da05378364c44d4407e463982d2bf8d5e4cfea873283757e48beeb41df97b7f3"),
+    {"onnxruntime": "da05378364c44d4407e463982d2bf8d5e4cfea873283757e48beeb41df97b7f3"},
     # Without a model it ends after the library has found out what the CPU is.
     Start(arguments=("-I", "missing.onnx"), exit_code=1, text="cannot load the model"),
+)
+TVM = _recipe(
+    "tvm",
+    TVM_BENCHMARK,
+    {
+        "apache-tvm": "4acfdb7653e4e1ba7a707bdf2833db72eb8fda7d04d99141f2a4e1da43171fb7",
+        "apache-tvm-ffi": "c7a759781d4fbf2b99fa12f2741f250b882b06acc2747bb02831d491d1ac7d3c",
+    },
+    # Without a model it ends after all libraries are loaded.
+    Start(arguments=("--model=missing.so",), exit_code=1, text="Failed to load dynamic shared library"),
+)
+LITERT = _recipe(
+    "litert",
+    BENCHMARK_MODEL,
+    {"ai-edge-litert": "853fc608f96da87bd5f3458465dfb9abbf18d5ae6b94eceacead407146f175ae"},
+    # Without a model it ends after LiteRT has registered XNNPACK.
+    Start(arguments=("--graph=missing.tflite",), exit_code=1, text="Failed to load model"),
+)
+LITERT_LM = _recipe(
+    "litert-lm",
+    LITERT_LM_ADVANCED_MAIN,
+    {"litert-lm-api": "9c0e02bf7596693d9adbf6bfbb1bf08ae60c61abf9fa22dff19e5afe6af276f2"},
+    # Without a model it ends after its library is loaded.
+    Start(
+        arguments=("--benchmark", "--model_path=missing.litertlm"),
+        exit_code=1,
+        text="litert_lm_advanced_main]",
+    ),
+)
+MNN = _recipe(
+    "mnn",
+    mnn_benchmark("aarch64"),
+    {"mnn": "7f8fbf264047e81bf66f0b04ef95a8c83b8d5ca0a3670afcf3c0c3b6861de4a5"},
+    # Without a folder of models it ends after all libraries are loaded.
+    Start(arguments=("missing", "1"), exit_code=1, text="open missing failed"),
 )

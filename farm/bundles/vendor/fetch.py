@@ -44,7 +44,8 @@ def fetch_program(
         now: the current time.
         say: called with each step.
         base: the beginning of the address, in place of the vendor's.
-        sha256: the digest that the file has to have; None trusts the first download and remembers it.
+        sha256: the digest that the file has to have. None stands for the table's; where it has none either,
+            the first download is trusted and remembered.
         max_bytes: of the file.
 
     Raises:
@@ -64,9 +65,15 @@ def fetch_program(
         say(f"downloading {address}")
         _download(address, file, max_bytes)
     digest = sha256_of(file)
-    _check(address, file, digest, sha256, seen_path)
+    known = vendor.digests.get(version) if sha256 is None else None
+    if known is not None and digest != known:
+        raise DigestMismatch(
+            f"{file.name} has the digest {digest}, and {known} is known of {vendor.name} {version}",
+            hint=f"delete {file} to download it again; --sha256 states another digest",
+        )
+    _check(address, file, digest, sha256 or known, seen_path)
     if (seen := seen_digest(seen_path, address)) is None or seen.digest != digest:
-        _say_trust(address, digest, sha256, seen_path, say)
+        _say_trust(address, digest, sha256 or known, seen_path, say)
         remember_digest(seen_path, address, digest, now)
     files = _lay_out(vendor, file, folder / "files")
     has_libraries = any(".so" in path.name for path in files.iterdir())

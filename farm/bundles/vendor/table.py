@@ -1,11 +1,14 @@
-"""Published addresses of vendors' programs for Android.
+"""Published addresses of vendors' programs for Android, and digests of some of their versions.
 
-Their digests are not shipped: no address was reachable where this table was written.
+No address was reachable where this table was written: a digest is here only where a public text states it of
+that very file, which is named beside it.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from farm.core.base.ids import Digest
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import InvalidInput, NotFound
 
@@ -28,6 +31,8 @@ class VendorProgram:
     entry: str
     #: An example of a version.
     example: str
+    #: The SHA-256 of the file at the vendor's address, by version.
+    digests: Mapping[str, Digest] = field(default_factory=dict)
 
     def address(self, version: str, base: str | None = None) -> str:
         """Return the address of a version."""
@@ -56,6 +61,13 @@ VENDOR_PROGRAMS = {
             path="{version}/llama-{version}-bin-android-arm64.tar.gz",
             entry="llama-bench",
             example="b10375",
+            # GitHub's own digests of the releases' files, as localm keeps them for versions that it pinned
+            # (github.com/Matlan1/localm, `_PINNED_FALLBACK_SHA256` of localm/setup_llama/pins.py).
+            digests={
+                "b10375": Digest("9c3816ee68ccddde5972395e15a61d9f0e744b92494b2f9eeae0a4f11cbd9ddc"),
+                "b11118": Digest("3bd8261654a9dc40d4bf29bfbf0e20d5de968b576032339610248235bbebbd45"),
+                "b11541": Digest("af3e6d1fec872911c5d33036ea64dc1d78926ca074991979cf0d10b18c0b405d"),
+            },
         ),
     )
 }

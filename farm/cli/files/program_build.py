@@ -62,7 +62,8 @@ def fetch(
 ) -> None:
     """Download a program for Android from its vendor's published address, and register it.
 
-    Without --sha256 the first download is trusted and its digest remembered; later ones must have the same.
+    Of some versions the digest is known. Of others, without --sha256, the first download is trusted and its
+    digest remembered; later ones must have the same.
 
     Example: farm harness fetch llama.cpp@b10375
     """

@@ -20,6 +20,7 @@ from farm.harness.base.tool_result import (
     ROW_METRICS,
     ResultRow,
     combined_output,
+    iterations_ms,
     missing_times_failure,
     row_reading,
 )
@@ -52,6 +53,8 @@ FLAGS: Mapping[str, Flag] = {
 }
 #: MNNForwardType; 0 is the CPU.
 _NUMBER_BY_BACKEND: Mapping[str, int] = {"cpu": 0, "opencl": 3, "nnapi": 5, "opengl": 6, "vulkan": 7}
+#: A mean is printed in steps of 1 us.
+_ROUNDED_MS = 0.001
 _CPU, _NOT_NAMED = "cpu", "N/A"
 #: The tool runs all models of a folder, so it gets one with this model alone.
 _FOLDER = "models"
@@ -101,7 +104,7 @@ class MnnBenchmark(ToolHarness):
     """Runs one `.mnn` file, in a folder of its own."""
 
     name = "mnn_benchmark"
-    parser_version = 5
+    parser_version = 6
     flags = FLAGS
     formats = (Format.MNN,)
     backends = tuple(_NUMBER_BY_BACKEND)
@@ -109,8 +112,8 @@ class MnnBenchmark(ToolHarness):
     sustained_flags = SustainedFlags(iterations="loop")
     clock_scope = ClockScope.INFERENCE_AND_COPIES
     clock_covers = (
-        "input copied in, session run, output copied out: on GPUs including both copies; the value is the"
-        " tool's mean"
+        "input copied in, session run, output copied out: on GPUs including both copies; our runner prints"
+        " each inference, MNN's own tool their mean"
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
@@ -127,8 +130,9 @@ class MnnBenchmark(ToolHarness):
         return tool_plan(self.name, request, words, model_path=f"{_FOLDER}/model.mnn")
 
     def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """Return the mean of the one model in the folder."""
-        output = mnn_output(combined_output(evidence))
+        """Return each inference of the one model in the folder, or where none is printed their mean."""
+        text = combined_output(evidence)
+        output = mnn_output(text)
         if output.lost is not None:
             return missing_times_failure(evidence, _lost_reason(output.lost))
         if not output.models:
@@ -137,14 +141,20 @@ class MnnBenchmark(ToolHarness):
             )
         if len(output.models) > 1:
             return unreadable_failure(evidence, f"{len(output.models)} models are in it, one was asked for")
+        row, iterations = output.models[0], iterations_ms(text)
+        if iterations and abs(sum(iterations) / len(iterations) - row.mean_ms) > _ROUNDED_MS:
+            mean_ms = sum(iterations) / len(iterations)
+            why = f"{len(iterations)} inferences of {mean_ms:.6g} ms are not the {row.mean_ms} ms of its row"
+            return unreadable_failure(evidence, why)
         return row_reading(
             plan,
             evidence,
-            output.models[0],
+            row,
             expected=count_setting(plan.settings, FLAGS, "loop"),
             summed=output.loop,
             step_ns=1_000,
             placement=_placement(output, plan.backend),
+            samples_ms=iterations,
         )
 
 

@@ -1,6 +1,6 @@
 """TensorFlow Lite's `benchmark_model`, in all versions: command line and output."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -25,11 +25,12 @@ from farm.harness.base.tool_result import (
     LONGEST_NS,
     LoopTimes,
     combined_output,
+    iterations_ms,
     lower_is_better,
     missing_times_failure,
     time_reading,
 )
-from farm.harness.failures.classification import unknown_flag_failure
+from farm.harness.failures.classification import unknown_flag_failure, unreadable_failure
 from farm.harness.tflite.benchmark_result import benchmark_result
 from farm.harness.tflite.litert_benchmark import LITERT_METRICS, litert_metrics, litert_output, litert_times
 from farm.harness.tflite.model_runtime_info import FLAG, recorded_nodes
@@ -131,13 +132,15 @@ ARGUMENTS_BY_BACKEND: Mapping[str, Mapping[str, str]] = MappingProxyType(
 
 
 _CPU, _XNNPACK = "cpu", "xnnpack"
+#: By this fraction; both are printed in steps of a nanosecond.
+_MEANS_MAY_DIFFER = 0.001
 
 
 class BenchmarkModel(ToolHarness):
-    """Runs `.tflite` files; it prints a summary of its loop, never single iterations."""
+    """Runs `.tflite` files; the original prints a summary of its loop, our runner single iterations, too."""
 
     name = "benchmark_model"
-    parser_version = 9
+    parser_version = 10
     flags = FLAGS
     formats = (Format.TFLITE,)
     flags_are_words = True
@@ -147,8 +150,8 @@ class BenchmarkModel(ToolHarness):
     # Loops while either is not reached: `min_secs`, `num_runs`; never longer than `max_secs`.
     sustained_flags = SustainedFlags(seconds=("min_secs", "max_secs"), fixed={"num_runs": 1})
     clock_covers = (
-        "Interpreter::Invoke() only, on random input made before; the value is the tool's own mean of its"
-        " main loop, which also runs for at least a second"
+        "Interpreter::Invoke() only, on random input made before, in a main loop that also runs for at least"
+        " a second; our runner prints each inference, LiteRT's own tool their mean"
     )
 
     def input_settings(self, variant: Manifest, given: Mapping[str, SettingValue]) -> InputSettings:
@@ -195,6 +198,11 @@ class BenchmarkModel(ToolHarness):
                 evidence, "its last line and its loops do not belong to one complete run", ()
             )
         times, metrics = _times(plan, output), list(_metrics(output))
+        if times is not None and (iterations := iterations_ms(text)):
+            if (wrong := _other_iterations(iterations, times)) is not None:
+                return unreadable_failure(evidence, wrong)
+            samples_ns = tuple(round(ms * 1e6) for ms in iterations)
+            times = LoopTimes(samples_ns=samples_ns, expected=times.expected, step_ns=1)
         if times is None:
             table = litert_output(text)
             if table.contradicts:
@@ -232,6 +240,15 @@ def _times(plan: RunPlan, output: TfliteOutput) -> LoopTimes | None:
         extremes_ns=(loop_us["min"] * 1e3, loop_us["max"] * 1e3) if has_extremes else None,
         median_ns=loop_us["median"] * 1e3 if "median" in loop_us else None,
     )
+
+
+def _other_iterations(iterations: Sequence[float], times: LoopTimes) -> str | None:
+    """Return why the printed iterations, in milliseconds, are not those of the mean; None where they are."""
+    mean_ms, stated_ms = sum(iterations) / len(iterations), (times.mean_ns or 0.0) / 1e6
+    if times.summed in (None, len(iterations)) and abs(mean_ms - stated_ms) <= _MEANS_MAY_DIFFER * stated_ms:
+        return None
+    stated = f"{stated_ms:.6g} ms of {times.summed}"
+    return f"{len(iterations)} inferences of {mean_ms:.6g} ms are not those of the stated mean, {stated}"
 
 
 def _only_cpu(plan: RunPlan, evidence: Evidence) -> str:

@@ -4,6 +4,7 @@ import io
 import tarfile
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -13,8 +14,8 @@ import pytest
 
 from farm.bundles.local_bundle import LocalBundle
 from farm.bundles.vendor.fetch import fetch_program
-from farm.bundles.vendor.table import VENDOR_PROGRAMS, vendor_program
-from farm.core.base.ids import digest_of
+from farm.bundles.vendor.table import VENDOR_PROGRAMS, VendorProgram, vendor_program
+from farm.core.base.ids import digest_of, is_digest
 from farm.core.errors import DigestMismatch, FarmError, InvalidInput, NotFound
 
 NOW = datetime(2026, 11, 29, tzinfo=UTC)
@@ -40,6 +41,11 @@ class Vendor:
 
     def fetch(self, text: str = "litert@2.1", *, sha256: str | None = None, **limits: int) -> LocalBundle:
         program, version = vendor_program(text)
+        return self.fetch_from(program, version, sha256=sha256, **limits)
+
+    def fetch_from(
+        self, program: VendorProgram, version: str, *, sha256: str | None = None, **limits: int
+    ) -> LocalBundle:
         return fetch_program(
             program,
             version,
@@ -232,3 +238,24 @@ def test_an_unknown_vendor_is_refused_with_the_known_ones() -> None:
 def test_addresses_of_the_table_are_those_of_the_vendors() -> None:
     assert LITERT.address("2.1.4").startswith("https://storage.googleapis.com/litert/binaries/2.1.4/")
     assert LLAMA_CPP.address("b1").endswith("/releases/download/b1/llama-b1-bin-android-arm64.tar.gz")
+
+
+def test_a_digest_of_the_table_is_what_the_file_has_to_have(vendor: Vendor) -> None:
+    content = archive_of({"llama-b1/llama-bench": b"program"})
+    vendor.publish(ARCHIVE, content)
+    known = replace(LLAMA_CPP, digests={"b1": digest_of(content)})
+    vendor.fetch_from(known, "b1")
+    assert not any("warning" in line for line in vendor.said)
+    another = replace(LLAMA_CPP, digests={"b1": digest_of(b"another")})
+    with pytest.raises(DigestMismatch, match=r"is known of llama\.cpp b1") as caught:
+        vendor.fetch_from(another, "b1")
+    assert "--sha256" in caught.value.hint
+    # What a person states counts, whatever the table has.
+    vendor.fetch_from(another, "b1", sha256=digest_of(content))
+
+
+def test_digests_of_the_table_are_digests() -> None:
+    digests = [digest for program in VENDOR_PROGRAMS.values() for digest in program.digests.values()]
+    assert digests
+    assert all(is_digest(digest) for digest in digests)
+    assert LLAMA_CPP.example in LLAMA_CPP.digests

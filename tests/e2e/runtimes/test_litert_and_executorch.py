@@ -80,7 +80,7 @@ def runner(farm: FarmProcess, tmp_path: Path) -> None:
         pytest.skip("executorch is not installed (pip install --no-deps executorch==1.5.1)")
     if shutil.which("c++") is None:
         pytest.skip("there is no C++ compiler")
-    build = CHECKOUT / "harnesses" / "executor_runner" / "build.py"
+    build = CHECKOUT / "harnesses" / "compiled" / "executor_runner" / "build.py"
     subprocess.run([sys.executable, str(build), str(tmp_path / "out")], check=True, capture_output=True)
     library_path = ("--env", "LD_LIBRARY_PATH=${work}/lib")
     added = farm.cli("harness", "add", "executor_runner", str(tmp_path / "out"), *library_path)

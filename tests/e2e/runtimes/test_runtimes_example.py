@@ -90,7 +90,7 @@ def write_files(writer: str, bundle: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     if writer == "executorch":
-        build = CHECKOUT / "harnesses" / "executor_runner" / "build.py"
+        build = CHECKOUT / "harnesses" / "compiled" / "executor_runner" / "build.py"
         subprocess.run([sys.executable, str(build), str(bundle)], check=True)
 
 

@@ -21,7 +21,7 @@ from tests.support.harness.tool_runs import evidence_of, plan_of
 
 pytestmark = pytest.mark.long
 
-BUILD = Path(__file__).parents[3] / "harnesses" / "executor_runner" / "build.py"
+BUILD = Path(__file__).parents[3] / "harnesses" / "compiled" / "executor_runner" / "build.py"
 PROGRAMS = Path(__file__).parents[2] / "support" / "models" / "executorch"
 HARNESS = ExecutorRunner()
 #: What torch makes of ones in the network of both programs: a corner, its neighbour, what is further inside.

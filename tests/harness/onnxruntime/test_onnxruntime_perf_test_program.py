@@ -22,7 +22,7 @@ from tests.support.models.onnx_network import convolutions
 
 pytestmark = pytest.mark.long
 
-BUILD = Path(__file__).parents[3] / "harnesses" / "onnxruntime_perf_test" / "build.py"
+BUILD = Path(__file__).parents[3] / "harnesses" / "compiled" / "onnxruntime_perf_test" / "build.py"
 HARNESS = OnnxruntimePerfTest()
 Run = Callable[..., tuple[RunPlan, Evidence]]
 

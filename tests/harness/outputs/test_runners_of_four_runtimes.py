@@ -218,25 +218,40 @@ def test_mnn_with_several_models_is_refused() -> None:
 
 
 NCNN_ROW = "  net.ncnn.param  min =    1.20  max =    1.45  avg =    1.31\n"
-#: Of our runner; ncnn's own prints the row alone.
-NCNN_ITERATIONS = "".join(
+#: Of our runners; the tools of ncnn and MNN print the row alone.
+ITERATIONS = "".join(
     f"Iteration {at} of 4: {ms} ms\n" for at, ms in enumerate(("1.201", "1.3002", "1.45", "1.28"), 1)
 )
 
 
 def test_our_runner_of_ncnn_prints_each_inference() -> None:
-    found = sample.reading(NCNN, stderr=NCNN_ITERATIONS + NCNN_ROW, loop_count=4)
+    found = sample.reading(NCNN, stderr=ITERATIONS + NCNN_ROW, loop_count=4)
     assert found.samples_ns == (1_201_000, 1_300_200, 1_450_000, 1_280_000)
     assert (found.mean_ns, found.expected_samples, found.clock_step_ns) == (None, 4, 1)
     assert sample.metrics(found) == {"min": 1.2, "max": 1.45}
 
 
 def test_without_all_inferences_of_ncnn_the_value_is_the_mean_of_its_row() -> None:
-    lines = NCNN_ITERATIONS.splitlines(keepends=True)
+    lines = ITERATIONS.splitlines(keepends=True)
     found = sample.reading(NCNN, stderr="".join(lines[1:]) + NCNN_ROW, loop_count=4)
     assert (found.samples_ns, found.mean_ns) == ((), 1.31e6)
 
 
 def test_inferences_of_ncnn_that_are_not_those_of_its_row_are_refused() -> None:
-    text = NCNN_ITERATIONS.replace("1.45 ms", "1.50 ms") + NCNN_ROW
+    text = ITERATIONS.replace("1.45 ms", "1.50 ms") + NCNN_ROW
     assert sample.failure(NCNN, stderr=text, loop_count=4).code == "run.output_unreadable"
+
+
+MNN_ROW = "[ - ] net.mnn                     max =    1.450 ms  min =    1.201 ms  avg =    1.308 ms\n"
+MNN_HEAD = "MNN benchmark\nForward type: CPU thread=1 precision=0\n--------> Benchmarking... loop = 4\n"
+
+
+def test_our_runner_of_mnn_prints_each_inference() -> None:
+    found = sample.reading(MNN, MNN_HEAD + ITERATIONS + MNN_ROW, loop=4)
+    assert found.samples_ns == (1_201_000, 1_300_200, 1_450_000, 1_280_000)
+    assert (found.mean_ns, found.expected_samples, found.accelerator) == (None, 4, "cpu")
+
+
+def test_inferences_of_mnn_that_are_not_those_of_its_row_are_refused() -> None:
+    text = MNN_HEAD + ITERATIONS.replace("1.45 ms", "1.50 ms") + MNN_ROW
+    assert sample.failure(MNN, text, loop=4).code == "run.output_unreadable"

@@ -319,3 +319,37 @@ def test_what_an_earlier_runs_pass_showed_serves_this_one_and_the_proof_says_so(
     found = get_harness(NAME).parse(planned, sample.evidence_of(planned, said))
     assert isinstance(found, Reading)
     assert found.actual_backend == "cpu"
+
+
+#: Of our runner; the original prints the loop alone.
+TIMES_MS = ("0.9", "1.0", "1.4")
+ITERATIONS = "".join(f"INFO: Iteration {at} of 3: {ms} ms\n" for at, ms in enumerate(TIMES_MS, 1))
+LOOPS = (
+    "INFO: count=1 first=2000 curr=2000 min=2000 max=2000 avg=2000 std=0\n"
+    f"{ITERATIONS}"
+    "INFO: count=3 first=900 curr=1400 min=900 max=1400 avg=1100 std=216 p5=900 median=1000 p95=1000\n"
+    "INFO: XNNPACK delegate: 3 nodes delegated out of 3 nodes\n"
+    "INFO: Inference timings in us: Init: 500, First inference: 2000, Warmup (avg): 2000,"
+    " Inference (avg): 1100\n"
+)
+
+
+def test_our_runner_prints_each_inference() -> None:
+    found = sample.reading(NAME, LOOPS, backend="xnnpack", num_runs=3)
+    assert found.samples_ns == (900_000, 1_000_000, 1_400_000)
+    assert (found.mean_ns, found.expected_samples, found.clock_step_ns) == (None, 3, 1)
+    assert (found.actual_backend, found.accelerator) == ("xnnpack", "cpu")
+    assert sample.metrics(found)["load_time"] == 500
+
+
+def test_without_all_inferences_the_value_is_the_mean() -> None:
+    text = LOOPS.replace("INFO: Iteration 2 of 3: 1.0 ms\n", "")
+    found = sample.reading(NAME, text, backend="xnnpack", num_runs=3)
+    assert (found.samples_ns, found.mean_ns) == ((), 1.1e6)
+
+
+@pytest.mark.parametrize(
+    "text", [LOOPS.replace("1.4 ms", "1.5 ms"), LOOPS.replace("count=3 first", "count=4 first")]
+)
+def test_inferences_that_are_not_those_of_the_mean_are_refused(text: str) -> None:
+    assert sample.failure(NAME, text, backend="xnnpack", num_runs=3).code == "run.output_unreadable"

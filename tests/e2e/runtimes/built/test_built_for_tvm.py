@@ -16,7 +16,7 @@ from farm.blobs.inspection import check_model_file, with_stated_inputs
 from farm.bundles.build import build_bundle
 from farm.bundles.commands import Say
 from farm.bundles.emulator import started_command
-from farm.bundles.recipes.tvm import TVM
+from farm.bundles.recipes.wheels import TVM
 from farm.core.models.variant import Format, Recipe
 from farm.variants.build import BuiltVariant, build_variants
 from farm.variants.environments.runtime_environments import run_command
@@ -80,7 +80,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("c++") is None:
         pytest.skip("there is no C++ compiler")
     out = tmp_path_factory.mktemp("tvm_benchmark")
-    build = CHECKOUT / "harnesses" / "tvm_benchmark" / "build.py"
+    build = CHECKOUT / "harnesses" / "compiled" / "tvm_benchmark" / "build.py"
     done = subprocess.run([sys.executable, str(build), str(out)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "farm harness add tvm_benchmark" in done.stdout
