@@ -22,6 +22,7 @@ from farm.bundles.recipes.llama_cpp import LLAMA_CPP
 from farm.bundles.recipes.ncnn import NCNN
 from farm.bundles.recipes.wheels import EXECUTORCH, LITERT, LITERT_LM, MNN, ONNXRUNTIME
 from farm.bundles.workshop import BundleRecipe, Start, Workshop
+from farm.core.base.setting_values import SettingValue
 from farm.core.errors import InvalidInput
 from farm.core.programs.abi import program_abi
 from farm.core.programs.built_with import ProgramPart
@@ -139,8 +140,10 @@ def printed_by(recipe: BundleRecipe, root: Path, system: Path, *arguments: str) 
     return f"{done.stdout}{done.stderr}"
 
 
-def reading(adapter: str, backend: str, printed: str) -> Reading:
-    plan = RunPlan(harness=adapter, backend=backend, files=(), argv=("tool",), timeout_s=60.0)
+def reading(adapter: str, backend: str, printed: str, **settings: SettingValue) -> Reading:
+    plan = RunPlan(
+        harness=adapter, backend=backend, files=(), argv=("tool",), timeout_s=60.0, settings=settings
+    )
     ended = ExitRecord(code=0, duration_s=60.0)
     found = get_harness(adapter).parse(plan, Evidence(fence=1, exit=ended, stdout=printed, stderr=""))
     assert isinstance(found, Reading), printed
@@ -183,7 +186,7 @@ def test_the_runner_of_litert_computes_what_it_does_on_a_pc(
     words = [f"--graph={tmp_path / 'net.tflite'}", f"--use_xnnpack={str(backend == 'xnnpack').lower()}"]
     words += ["--num_runs=3", "--min_secs=0.001", "--warmup_min_secs=0.001"]
     told = printed_by(LITERT, root, tmp_path / "system", *words)
-    found = reading("benchmark_model", backend, told)
+    found = reading("benchmark_model", backend, told, num_runs=3)
     assert (len(found.samples_ns) >= 3, found.actual_backend) == (True, backend)
     build(BENCHMARK_MODEL, Path(str(distribution("ai-edge-litert").locate_file(""))), tmp_path / "here")
     environment = {"LD_LIBRARY_PATH": str(tmp_path / "here" / "lib")}
@@ -215,7 +218,7 @@ def test_the_runner_of_mnn_computes_what_it_does_on_a_pc(
     (tmp_path / "models").mkdir()
     shutil.copy(SAMPLES / "mnn" / f"{kind}.mnn", tmp_path / "models")
     told = printed_by(MNN, root, tmp_path / "system", str(tmp_path / "models"), "3", "1", "0", "2", "0")
-    found = reading("mnn_benchmark", "cpu", told)
+    found = reading("mnn_benchmark", "cpu", told, loop=3)
     assert (len(found.samples_ns), found.accelerator) == (3, "cpu")
     assert values(told) == pytest.approx(expected, abs=1e-4)
 
@@ -278,4 +281,6 @@ def test_llama_bench_times_each_repetition(root: Path, tmp_path: Path) -> None:
         "none",
     )
     told = printed_by(LLAMA_CPP, root, tmp_path / "system", *words)
-    assert len(reading("llama-bench", "cpu", told).samples_ns) == 2
+    # An output of other work than was asked for gives no number.
+    found = reading("llama-bench", "cpu", told, n_prompt=8, n_gen=2, repetitions=2, threads=1)
+    assert len(found.samples_ns) == 2

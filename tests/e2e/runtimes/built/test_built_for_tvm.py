@@ -15,7 +15,7 @@ import pytest
 from farm.blobs.inspection import check_model_file, with_stated_inputs
 from farm.bundles.build import build_bundle
 from farm.bundles.commands import Say
-from farm.bundles.emulator import started_command
+from farm.bundles.emulator import started_command, write_system_files
 from farm.bundles.recipes.wheels import TVM
 from farm.core.models.variant import Format, Recipe
 from farm.variants.build import BuiltVariant, build_variants
@@ -158,7 +158,8 @@ def test_the_program_for_phones_computes_what_that_of_this_machine_does(
     bundle = build_bundle(TVM, tmp_path, lambda _: None, interpreter=this_compiler)
     [library] = [each.path for each in built if each.manifest.recipe.target == "arm64-v8a-untuned"]
     words = [f"--model={library}", f"--inputs={INPUT}", "--num_runs=1"]
-    done = run_command(started_command(TVM, bundle.folder, words))
+    write_system_files(tmp_path / "system")
+    done = run_command(started_command(TVM, bundle.folder, tmp_path / "system", words))
     assert done.returncode == 0, done.stderr
     here = ran(program, of_this_machine(built).path, f"--inputs={INPUT}")
     computed, expected = (outputs_of(each.stdout) for each in (done, here))
