@@ -302,6 +302,18 @@ def test_a_list_goes_on_with_its_filters(pages: PageFarm, monkeypatch: pytest.Mo
     assert sorted(map(int, seen)) == sorted(view["cell_id"] for view in views)
 
 
+def test_a_page_of_some_comparisons_says_that_there_are_more_and_where(
+    pages: PageFarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "of more" not in text_of(pages.http.get("/speedups").text)
+    monkeypatch.setattr(speedups, "_ROWS", 1)
+    for query in ("", "?pivot=true"):
+        answer = pages.http.get(f"/speedups{query}")
+        assert "These are 1 comparisons of more." in text_of(answer.text)
+        assert "farm speedups --by soc" in text_of(answer.text)
+        assert 'href="/speedups.csv' in answer.text
+
+
 def test_the_samples_of_a_run_are_a_file_of_csv(pages: PageFarm) -> None:
     reading = pages.http.get("/api/v1/attempts/3").json()["reading"]
     rows = list(csv.DictReader(io.StringIO(pages.http.get("/attempts/3/samples.csv").text)))

@@ -1,7 +1,7 @@
 """Describe the progress of a matrix, and the outcome of each of its cells."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -10,7 +10,6 @@ from statistics import median
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, FactsId, MatrixId
-from farm.core.jobs.job import Job
 from farm.core.results.counted_rounds import best_of_rounds, rounds_of_one_build, rounds_of_one_kind
 from farm.core.results.metric_comparison import MetricsByBlock
 from farm.core.results.pairing import block_key
@@ -34,6 +33,7 @@ from farm.store.jobs import counts as job_counts
 from farm.store.jobs import jobs as job_store
 from farm.store.jobs.counts import Tally
 from farm.store.jobs.finished_matrices import FinishedMatrices
+from farm.store.jobs.jobs import AlikeJobs
 from farm.store.matrices import lazy_expansion, matrices
 from farm.store.matrices.candidates import page_of_devices
 from farm.store.matrices.lazy_expansion import RemainingJobs
@@ -250,13 +250,6 @@ def _cell_count(
     return stored - matrices.count_cells(connection, matrix.matrix_id, behind) + whole
 
 
-def _tally(own_jobs: Iterable[Job]) -> Tally:
-    tally = Tally()
-    for job in own_jobs:
-        tally.add(job.outcome or job.state, 1, job.finished_at)
-    return tally
-
-
 def _summary(
     matrix: Matrix,
     tally: Tally,
@@ -300,9 +293,9 @@ def _cell_page(
     if not cells:
         return ()
     first, last = cells[0].index, cells[-1].index
-    jobs_by_cell: defaultdict[CellId | None, list[Job]] = defaultdict(list)
-    for job in job_store.jobs_of_cells(connection, matrix.matrix_id, first, last):
-        jobs_by_cell[job.cell_id].append(job)
+    jobs_by_cell: defaultdict[CellId, list[AlikeJobs]] = defaultdict(list)
+    for alike in job_store.alike_jobs_of_cells(connection, matrix.matrix_id, first, last):
+        jobs_by_cell[alike.cell_id].append(alike)
     measured_by_cell: defaultdict[CellId, list[Measurement]] = defaultdict(list)
     for measurement in measurements.accepted_measurements(connection, matrix.matrix_id, of=(first, last)):
         measured_by_cell[measurement.cell_id].append(measurement)
@@ -344,7 +337,7 @@ def _valid_rounds(measured: Sequence[Measurement], builds: Mapping[FactsId, int]
 def _cell_view(
     cell: CellRow,
     setup: CellSetup,
-    own: Sequence[Job],
+    own: Sequence[AlikeJobs],
     measured: Sequence[Measurement],
     builds: Mapping[FactsId, int],
     metrics: MetricsByBlock,
@@ -354,25 +347,25 @@ def _cell_view(
     device_label: str | None,
 ) -> CellView:
     counted = _valid_rounds(measured, builds)
-    problems = [
-        f"{job.outcome}: {job.message or job.code or _CANCELLED_BY_PERSON}"
-        for job in own
-        if job.outcome not in (None, Outcome.SUCCEEDED)
-    ]
-    problems += [
+    tally, problems = Tally(), Counter[str]()
+    for alike in own:
+        tally.add(alike.outcome or alike.state, alike.jobs, None)
+        if alike.outcome not in (None, Outcome.SUCCEEDED):
+            problems[f"{alike.outcome}: {alike.message or alike.code or _CANCELLED_BY_PERSON}"] += alike.jobs
+    problems.update(
         f"{measurement.quality}: {reason}"
         for measurement in measured
         for reason in measurement.quality_reasons
-    ]
+    )
     return CellView.of(
         cell,
         setup,
         device_label=device_label,
         baseline=baseline,
-        jobs=len(own),
-        jobs_by_outcome=_tally(own).jobs_by_outcome,
+        jobs=tally.total,
+        jobs_by_outcome=tally.jobs_by_outcome,
         measurements_by_quality=dict(Counter(str(measurement.quality) for measurement in measured)),
         value_ns=median(measurement.value_ns for measurement in counted) if counted else None,
         metrics=metric_views((metrics.get(block_key(measurement), ()) for measurement in counted), names),
-        problems=dict(Counter(problems)),
+        problems=dict(problems),
     )

@@ -1,6 +1,6 @@
 """List, raise and clear alarms: what an operator should see to, because the farm cannot fix it."""
 
-from dataclasses import asdict
+from dataclasses import fields
 
 from sqlalchemy.engine import Connection
 
@@ -13,6 +13,7 @@ from farm.store.devices.devices import device_labels
 from farm.store.operations import alarms as alarm_store
 from farm.wire.documents.operations import AlarmView, ClearRequest
 
+_FIELDS = tuple(field.name for field in fields(Alarm))
 #: The number that are listed where cleared ones are asked for, too.
 LAST_ALARMS = 200
 
@@ -38,7 +39,8 @@ def list_alarms(
     for alarm in listed:
         device_id = device_by_alarm.get(alarm.alarm_id)
         label = None if device_id is None else label_by_device.get(device_id)
-        views.append(AlarmView(**asdict(alarm), device_id=device_id, device_label=label))
+        own = {name: getattr(alarm, name) for name in _FIELDS}
+        views.append(AlarmView(**own, device_id=device_id, device_label=label))
     return views
 
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
@@ -81,6 +81,10 @@ class SpeedupInputs:
     is_planned: bool = True
     #: The matrices whose rounds are in it, the newest first: each was a look at the same question.
     matrices: tuple[MatrixId, ...]
+    #: What `pairs` has found, by `across_controls`: several steps of one answer ask for it.
+    _found: dict[bool, tuple[list[RoundPair], list[Exclusion]]] = field(
+        init=False, default_factory=dict, repr=False, compare=False
+    )
 
     @property
     def series(self) -> tuple[SeriesId | None, SeriesId | None]:
@@ -98,8 +102,12 @@ class SpeedupInputs:
 
     def pairs(self, *, across_controls: bool = False) -> tuple[list[RoundPair], list[Exclusion]]:
         """Return the rounds to compare, and the blocks that are left out of them."""
-        baseline = join_duplicates(self.sides[0], self.duplicates)
-        return paired_rounds(baseline, self.sides[1], builds=self.builds, across_controls=across_controls)
+        if across_controls not in self._found:
+            baseline = join_duplicates(self.sides[0], self.duplicates)
+            self._found[across_controls] = paired_rounds(
+                baseline, self.sides[1], builds=self.builds, across_controls=across_controls
+            )
+        return self._found[across_controls]
 
     def with_confidence(
         self, pairs: Sequence[RoundPair], excluded: Sequence[Exclusion], confidence: float

@@ -296,15 +296,36 @@ def count_open_jobs(connection: Connection, submitted_by: str) -> int:
     return connection.execute(query).scalar_one() + lazy_expansion.count_remaining_jobs(connection, of_person)
 
 
-def jobs_of_cells(connection: Connection, matrix_id: MatrixId, first: int, last: int) -> list[Job]:
-    """Return the jobs of a matrix's cells from one index to another, oldest first."""
+class AlikeJobs(NamedTuple):
+    """Jobs of a cell that came to the same."""
+
+    cell_id: CellId
+    state: JobState
+    outcome: Outcome | None
+    code: str | None
+    message: str | None
+    #: How many there are.
+    jobs: int
+
+
+def alike_jobs_of_cells(
+    connection: Connection, matrix_id: MatrixId, first: int, last: int
+) -> list[AlikeJobs]:
+    """Return what the jobs of a matrix's cells come to, of cells from one index to another, oldest first."""
+    alike = (jobs.c.cell_id, jobs.c.state, jobs.c.outcome, jobs.c.code, jobs.c.message)
     query = (
-        sa.select(jobs)
+        sa.select(*alike, sa.func.count())
         .join(cells, cells.c.cell_id == jobs.c.cell_id)
         .where(cells.c.matrix_id == matrix_id, cells.c.cell_index.between(first, last))
-        .order_by(jobs.c.job_id)
+        .group_by(*alike)
+        .order_by(sa.func.min(jobs.c.job_id))
     )
-    return [to_record(Job, row) for row in connection.execute(query)]
+    return [
+        AlikeJobs(
+            cell_id, JobState(state), None if outcome is None else Outcome(outcome), code, message, count
+        )
+        for cell_id, state, outcome, code, message, count in connection.execute(query).all()
+    ]
 
 
 def running_by_device(connection: Connection, matrix_id: MatrixId) -> dict[DeviceId, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
@@ -28,9 +29,8 @@ _METRICS = TypeAdapter(tuple[Metric, ...])
 _INSERT = measurements.insert()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
-    """A measurement's row without its samples."""
+class Measurement(NamedTuple):
+    """A measurement's row without its samples. A plain tuple: one question reads thousands."""
 
     measurement_id: int
     job_id: JobId
@@ -41,9 +41,7 @@ class Measurement:
     block: int
     repeat: int
     accepted: bool
-    quality: Quality
     quality_reasons: Sequence[str]
-    kind: SampleKind
     value_ns: float
     min_ns: int | None
     clock_step_ns: int
@@ -53,11 +51,22 @@ class Measurement:
     boot_id: str | None
     start_uptime_s: float | None
     measured_at: datetime
+    kind: SampleKind
+    quality: Quality
     #: The number of influences on the measurement that were controlled.
     control_level: ControlLevel
 
 
-_MEASUREMENT_COLUMNS = [measurements.c[name] for name in Measurement.__dataclass_fields__]
+_MEASUREMENT_COLUMNS = [measurements.c[name] for name in Measurement._fields]
+_KINDS = {kind.value: kind for kind in SampleKind}
+_QUALITIES = {quality.value: quality for quality in Quality}
+_LEVELS = {level.value: level for level in ControlLevel}
+
+
+def with_enums(row: sa.Row[*tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Return the values of a row whose last three columns are kind, quality and control level."""
+    *values, kind, quality, level = row
+    return (*values, _KINDS[kind], _QUALITIES[quality], _LEVELS[level])
 
 
 _KNOWN_SERIES_QUERY = sa.select(series.c.series_digest, series.c.series_id).where(
@@ -175,7 +184,7 @@ def accepted_measurements(
     )
     if of is not None:
         query = query.where(cells.c.cell_index.between(*of))
-    return [to_record(Measurement, row) for row in connection.execute(query)]
+    return [Measurement._make(with_enums(row)) for row in connection.execute(query).all()]
 
 
 def accepted_of_cells(connection: Connection, cell_ids: Collection[CellId]) -> list[Measurement]:
@@ -185,7 +194,7 @@ def accepted_of_cells(connection: Connection, cell_ids: Collection[CellId]) -> l
         .where(is_among(connection, measurements.c.cell_id, cell_ids), is_accepted(connection))
         .order_by(measurements.c.measurement_id)
     )
-    return [to_record(Measurement, row) for row in connection.execute(query)]
+    return [Measurement._make(with_enums(row)) for row in connection.execute(query).all()]
 
 
 def metrics_of_cells(

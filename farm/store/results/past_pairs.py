@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -12,15 +11,14 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, DeviceId, Digest, FactsId, MatrixId, SeriesId
 from farm.core.devices.controls import ControlLevel
 from farm.core.runs.measurement import Quality, SampleKind
-from farm.database.rows import is_among, rows_query, rows_text, to_record
+from farm.database.rows import is_among, rows_query, rows_text
 from farm.database.tables import cells, measurements, points, series
 from farm.store.results.history.session_starts import cells_of_sessions
 from farm.store.results.history.stale_points import MeasuredSession, pending_sessions
-from farm.store.results.measurements import is_accepted
+from farm.store.results.measurements import is_accepted, with_enums
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastMeasurement:
+class PastMeasurement(NamedTuple):
     """An accepted measurement of an earlier matrix."""
 
     matrix_id: MatrixId
@@ -29,8 +27,6 @@ class PastMeasurement:
     round: int
     block: int
     repeat: int
-    quality: Quality
-    kind: SampleKind
     value_ns: float
     clock_step_ns: int
     facts_id: FactsId | None
@@ -38,14 +34,14 @@ class PastMeasurement:
     start_battery_c: float | None
     boot_id: str | None
     start_uptime_s: float | None
-    control_level: ControlLevel
     variant_digest: Digest | None
     program_digest: Digest
+    kind: SampleKind
+    quality: Quality
+    control_level: ControlLevel
 
 
-_COLUMNS = [
-    (cells if name == "matrix_id" else measurements).c[name] for name in PastMeasurement.__dataclass_fields__
-]
+_COLUMNS = [(cells if name == "matrix_id" else measurements).c[name] for name in PastMeasurement._fields]
 
 
 class SeriesPast(NamedTuple):
@@ -196,8 +192,9 @@ def _measured(
         .order_by(measurements.c.measurement_id)
     )
     found: defaultdict[tuple[MatrixId, SeriesId], list[PastMeasurement]] = defaultdict(list)
-    for row in connection.execute(query):
-        found[row.matrix_id, row.series_id].append(to_record(PastMeasurement, row))
+    for row in connection.execute(query).all():
+        measured = PastMeasurement._make(with_enums(row))
+        found[measured.matrix_id, measured.series_id].append(measured)
     return found
 
 

@@ -25,8 +25,8 @@ from farm.wire.documents.matrices.matrices import SpeedupView
 
 router = APIRouter(route_class=PageRoute)
 
-#: Rows of a page; more of them take the browser longer than anyone reads.
-_ROWS = 500
+#: Rows of a page: no one reads more at once, and each is pooled over up to twenty matrices.
+_ROWS = 60
 _CSV_COLUMNS = (
     "matrix_id",
     "cell_id",
@@ -75,11 +75,16 @@ async def get_speedups(
             "blocks": speedup_blocks(views),
             "discoveries": discovered_rows(views),
             "next": views[-1].cell_id if len(views) == _ROWS else None,
+            "rows": len(views),
         }
 
     def table(tx: Tx) -> Mapping[str, Any]:
         views = load(tx, None if after is None else CellId(after))
-        return {"pivots": list(pivots(views)), "next": views[-1].cell_id if len(views) == _ROWS else None}
+        return {
+            "pivots": list(pivots(views)),
+            "next": views[-1].cell_id if len(views) == _ROWS else None,
+            "rows": len(views),
+        }
 
     return await render_page(
         request,

@@ -78,17 +78,17 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: points.newest_cells(c, [PHONE], which=NIGHTLY),
         "matrices USING INTEGER PRIMARY KEY (rowid=?)",
     ),
-    "speedups --mine: the cells of a pair": (
-        lambda c: points.cells_of_pair(c, KEY, until=MatrixId(9), since=NOW, which=ANN, limit=20),
+    "speedups --mine: the cells of pairs": (
+        lambda c: points.cells_of_pairs(c, [KEY], until=MatrixId(9), since=NOW, which=ANN, limit=20),
         "ix_points_series (series_id=?",
     ),
     "speedups --baseline: the series of devices": (
         lambda c: chosen_sides.newest_sides(c, [PHONE], labels=["a", "b"]),
         "_points_newest",
     ),
-    "speedups --baseline --name: the cells of a pair": (
-        lambda c: chosen_sides.cells_of_sides(c, KEY, until=None, since=None, which=NIGHTLY, limit=20),
-        "its USING INDEX ix_points_series (series_id=? AND matrix_id=?)",
+    "speedups --baseline --name: the cells of pairs": (
+        lambda c: chosen_sides.cells_of_sides(c, [KEY], until=None, since=None, which=NIGHTLY, limit=20),
+        "other USING INDEX ix_points_series (series_id=? AND matrix_id=?)",
     ),
     "speedups MATRIX --baseline: the labels": (
         lambda c: labels_of_matrix(c, [MatrixId(1)]),

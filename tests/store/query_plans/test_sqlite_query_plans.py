@@ -167,7 +167,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "ix_jobs_matrix_id (matrix_id=? AND state=? AND job_id>?)",
     ),
     "the jobs of a page of cells": (
-        lambda c: job_store.jobs_of_cells(c, MatrixId(1), 10, 20),
+        lambda c: job_store.alike_jobs_of_cells(c, MatrixId(1), 10, 20),
         "cells_1 (matrix_id=? AND cell_index>? AND cell_index<?)",
     ),
     "the cells of a phone": (

@@ -117,7 +117,7 @@ def _pooled_pair(
     groups: dict[_Versions, list[SpeedupInputs]] = {}
     rounds: dict[_Versions, int] = {}
     for inputs in compared:
-        own = replace(inputs, builds=builds)
+        own = inputs if inputs.builds == builds else replace(inputs, builds=builds)
         means = own.means(across_controls=across_controls)
         sides = [side for pair in means.usable for side in pair]
         versions = _Versions(
@@ -149,12 +149,12 @@ def _one_after_another(compared: Sequence[SpeedupInputs]) -> SpeedupInputs:
         for side, values, cell, own_cell in zip(
             sides, inputs.sides, cells, (inputs.baseline.cell_id, inputs.candidate.cell_id), strict=True
         ):
-            side += [replace(value, round=first + value.round) for value in values]
+            side += [value._replace(round=first + value.round) for value in values]
             ends = max([ends, *(first + value.round + 1 for value in values)])
             own = inputs.metrics.get(own_cell, {})
             metrics.setdefault(cell, {}).update(
                 {(first + round, block, repeat): printed for (round, block, repeat), printed in own.items()}
             )
-        duplicates += [replace(value, round=first + value.round) for value in inputs.duplicates]
+        duplicates += [value._replace(round=first + value.round) for value in inputs.duplicates]
     numbers = tuple(matrix_id for inputs in compared for matrix_id in inputs.matrices)
     return replace(newest, sides=sides, duplicates=duplicates, metrics=metrics, matrices=numbers)

@@ -27,15 +27,16 @@ from farm.store.results.history.newest_points import list_comparisons
 from farm.store.results.history.points import (
     PairCell,
     PairKey,
-    cells_of_pair,
+    cells_of_pairs,
     find_pair,
     measured_pairs,
     newest_cells,
 )
-from farm.store.results.history.stale_points import pending_sessions
+from farm.store.results.history.stale_points import MeasuredSession, pending_sessions
 
-#: Devices whose pairs one statement reads.
-_DEVICES_AT_ONCE = 50
+#: Devices whose pairs the first statement reads; each further one reads twice as many, up to a number, so
+#: that a farm whose devices have few pairs takes few statements, too.
+_FIRST_DEVICES, _DEVICES_AT_ONCE = 50, 3200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +60,8 @@ def known_labels(connection: Connection) -> set[str]:
 class ListedPairs:
     """The pairs of a listing with their cells, in the order of devices and series."""
 
-    #: Reads the stored cells of a pair.
-    _read_cells = staticmethod(cells_of_pair)
+    #: Reads the stored cells of pairs.
+    _read_cells = staticmethod(cells_of_pairs)
 
     def __init__(
         self,
@@ -82,16 +83,23 @@ class ListedPairs:
         self._pending: dict[PairKey, list[PairCell]] = {}
 
     def after(self, key: PairKey | None, *, size: int) -> Iterator[list[PairKey]]:
-        """Yield the pairs behind one, some at once."""
+        """Yield the pairs behind one, `size` at once."""
         first = "" if key is None else key.device_id
         device_ids = [device_id for device_id in self._device_ids if device_id >= first]
-        for start in range(0, len(device_ids), _DEVICES_AT_ONCE):
-            some = device_ids[start : start + _DEVICES_AT_ONCE]
-            self._pending = self._measured_since(some)
-            keys = sorted({*self._stored_keys(some), *self._pending})
-            keys = [own for own in keys if key is None or own > key]
-            for place in range(0, len(keys), size):
-                yield keys[place : place + size]
+        keys: list[PairKey] = []
+        start, at_once = 0, _FIRST_DEVICES
+        while start < len(device_ids):
+            some = device_ids[start : start + at_once]
+            start, at_once = start + at_once, min(2 * at_once, _DEVICES_AT_ONCE)
+            measured = self._measured_since(some)
+            self._pending |= measured
+            found = sorted({*self._stored_keys(some), *measured})
+            keys += [own for own in found if key is None or own > key]
+            while len(keys) >= size:
+                yield keys[:size]
+                keys = keys[size:]
+        if keys:
+            yield keys
 
     def key_of(self, cell_id: CellId) -> PairKey:
         """Return the pair that a cell is the candidate of; raises `NotFound` if it is of none."""
@@ -107,22 +115,20 @@ class ListedPairs:
 
     def _measured_since(self, device_ids: Collection[DeviceId]) -> dict[PairKey, list[PairCell]]:
         """Return the cells of sessions whose points are not computed yet, the newest first."""
-        by_matrix: defaultdict[MatrixId, list[DeviceId]] = defaultdict(list)
-        for session in pending_sessions(self._connection, device_ids):
-            by_matrix[session.matrix_id].append(session.device_id)
-        among = matching_among(self._connection, self._scope.which, by_matrix)
+        pending = pending_sessions(self._connection, device_ids)
+        among = matching_among(self._connection, self._scope.which, {own.matrix_id for own in pending})
+        until = self._scope.until
+        sessions = [
+            own for own in pending if own.matrix_id in among and (until is None or own.matrix_id <= until)
+        ]
         found: dict[PairKey, list[PairCell]] = {}
-        for matrix_id in sorted(among, reverse=True):
-            if self._scope.until is None or matrix_id <= self._scope.until:
-                for cell in self._measured_in(matrix_id, by_matrix[matrix_id]):
-                    found.setdefault(cell.key, []).append(cell)
+        for cell in sorted(self._measured_in(sessions), key=_newest_first) if sessions else ():
+            found.setdefault(cell.key, []).append(cell)
         return found
 
-    def _measured_in(self, matrix_id: MatrixId, device_ids: Sequence[DeviceId]) -> list[PairCell]:
+    def _measured_in(self, sessions: Collection[MeasuredSession]) -> list[PairCell]:
         return self._chosen(
-            measured_pairs(
-                self._connection, matrix_id, device_ids, model=self._model, since=self._scope.since
-            )
+            measured_pairs(self._connection, sessions, model=self._model, since=self._scope.since)
         )
 
     def _chosen(self, cells: list[PairCell]) -> list[PairCell]:
@@ -134,7 +140,7 @@ class ListedPairs:
 
     def compared(self, keys: Sequence[PairKey], *, across_controls: bool) -> Iterator[list[SpeedupInputs]]:
         """Yield the comparisons of each pair, the newest first; pairs without a ratio are left out."""
-        cells = {key: self._cells(key) for key in keys}
+        cells = self._cells(keys)
         inputs = _inputs(self._connection, [cell for own in cells.values() for cell in own])
         for own in cells.values():
             compared = [
@@ -146,22 +152,24 @@ class ListedPairs:
             if compared:
                 yield compared
 
-    def _cells(self, key: PairKey) -> list[PairCell]:
-        stored = self._stored_cells(key)
-        by_id = {cell.cell_id: cell for cell in (*stored, *self._pending.get(key, ()))}
-        newest_first = sorted(by_id.values(), key=lambda cell: (-cell.matrix_id, cell.cell_id))
-        return newest_first[: self._scope.pooled]
-
-    def _stored_cells(self, key: PairKey) -> list[PairCell]:
+    def _cells(self, keys: Sequence[PairKey]) -> dict[PairKey, list[PairCell]]:
         scope = self._scope
-        return self._read_cells(
+        stored = self._read_cells(
             self._connection,
-            key,
+            keys,
             until=scope.until,
             since=scope.since,
             which=scope.which,
             limit=scope.pooled,
         )
+        by_pair: dict[PairKey, dict[CellId, PairCell]] = {key: {} for key in keys}
+        for cell in (*stored, *(cell for key in keys for cell in self._pending.get(key, ()))):
+            by_pair[cell.key][cell.cell_id] = cell
+        return {key: sorted(own.values(), key=_newest_first)[: scope.pooled] for key, own in by_pair.items()}
+
+
+def _newest_first(cell: PairCell) -> tuple[int, CellId]:
+    return -cell.matrix_id, cell.cell_id
 
 
 class PairsAgainst(ListedPairs):
@@ -208,11 +216,15 @@ class PairsAgainst(ListedPairs):
                         )
                         yield key, side, baseline
 
-    def _measured_in(self, matrix_id: MatrixId, device_ids: Sequence[DeviceId]) -> list[PairCell]:
-        sides = measured_sides(self._connection, matrix_id, device_ids, labels=self._choice.listed)
+    def _measured_in(self, sessions: Collection[MeasuredSession]) -> list[PairCell]:
+        sides = measured_sides(self._connection, sessions, labels=self._choice.listed)
+        by_matrix: defaultdict[MatrixId, list[SeriesSide]] = defaultdict(list)
+        for side in sides:
+            by_matrix[side.matrix_id].append(side)
         return [
             PairCell(cell_id=side.cell_id, matrix_id=matrix_id, key=key, baseline_cell_id=baseline.cell_id)
-            for key, side, baseline in self._paired(sides)
+            for matrix_id, own in by_matrix.items()
+            for key, side, baseline in self._paired(own)
         ]
 
 
@@ -253,7 +265,8 @@ def _with_baselines(connection: Connection, cells: Sequence[PairCell]) -> Iterat
 def _pair_at(connection: Connection, cell_id: CellId) -> PairKey:
     cell = matrices.find_cell(connection, cell_id)
     if cell is not None:
-        for pair in measured_pairs(connection, cell.matrix_id, [cell.device_id], cell_id=cell_id):
+        session = MeasuredSession(cell.matrix_id, cell.device_id)
+        for pair in measured_pairs(connection, [session], cell_id=cell_id):
             return pair.key
         if (key := find_pair(connection, cell_id)) is not None:
             return key

@@ -1,6 +1,6 @@
 """Series by the labels of their cells, and the matrices in which two of them were measured on one device."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -10,7 +10,8 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, DeviceId, MatrixId, SeriesId
 from farm.database.tables import cells, measurements, points, variants
 from farm.store.matrices.search import MatrixFilter
-from farm.store.results.history.points import PairCell, PairKey, within
+from farm.store.results.history.points import PairCell, PairKey, asked_pairs, joined_to_each, within
+from farm.store.results.history.stale_points import MeasuredSession, is_of_sessions
 
 
 class SeriesSide(NamedTuple):
@@ -43,12 +44,11 @@ def newest_sides(
 
 def measured_sides(
     connection: Connection,
-    matrix_id: MatrixId,
-    device_ids: Collection[DeviceId],
+    sessions: Collection[MeasuredSession],
     *,
     labels: Collection[str] | None,
 ) -> list[SeriesSide]:
-    """Return the measured cells of a matrix on devices, whether their points are stored or not."""
+    """Return the measured cells of sessions, whether their points are stored or not."""
     series_id = (
         sa.select(measurements.c.series_id)
         .where(measurements.c.cell_id == cells.c.cell_id, measurements.c.accepted)
@@ -61,7 +61,7 @@ def measured_sides(
         sa.select(*_SIDE, series_id.label("series_id"), cells.c.matrix_id, cells.c.cell_id)
         .select_from(cells)
         .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
-        .where(cells.c.matrix_id == matrix_id, cells.c.device_id.in_(list(device_ids)), cells.c.replica == 1)
+        .where(is_of_sessions(connection, sessions), cells.c.replica == 1)
     )
     found = query.subquery()
     return _sides(connection, sa.select(found).where(found.c.series_id.is_not(None)), labels)
@@ -77,26 +77,50 @@ def _sides(
 
 def cells_of_sides(
     connection: Connection,
-    key: PairKey,
+    keys: Sequence[PairKey],
     *,
     until: MatrixId | None,
     since: datetime | None,
     which: MatrixFilter | None,
     limit: int,
 ) -> list[PairCell]:
-    """Return the cells of a series in matrices that measured another one, too, the newest first."""
-    own, its = points.alias("own"), points.alias("its")
-    query = (
-        sa.select(own.c.matrix_id, own.c.cell_id, its.c.cell_id.label("baseline_cell_id"))
-        .join(its, sa.and_(its.c.series_id == key.baseline_series_id, its.c.matrix_id == own.c.matrix_id))
-        .where(own.c.series_id == key.series_id, own.c.replica == 1, its.c.replica == 1)
+    """Return the cells of series in matrices that measured another one, too; like `cells_of_pairs`."""
+    asked = asked_pairs(connection, keys)
+    own, other, its = points.alias("own"), points.alias("other"), points.alias("its")
+    measured_both = sa.exists().where(
+        other.c.series_id == asked.c.baseline_series_id,
+        other.c.matrix_id == own.c.matrix_id,
+        other.c.replica == 1,
+    )
+    newest = (
+        sa.select(own.c.cell_id)
+        .where(
+            own.c.series_id == asked.c.series_id,
+            own.c.replica == 1,
+            measured_both.correlate(asked, own),
+            *within(own, until=until, since=since, which=which),
+        )
         .order_by(own.c.matrix_id.desc(), own.c.cell_id.desc())
         .limit(limit)
     )
-    query = query.where(*within(own, until=until, since=since, which=which))
+    query = (
+        sa.select(
+            asked.c.number, points.c.matrix_id, points.c.cell_id, its.c.cell_id.label("baseline_cell_id")
+        )
+        .select_from(joined_to_each(connection, asked, newest))
+        .join(
+            its,
+            sa.and_(
+                its.c.series_id == asked.c.baseline_series_id,
+                its.c.matrix_id == points.c.matrix_id,
+                its.c.replica == 1,
+            ),
+        )
+        .order_by(points.c.matrix_id.desc(), points.c.cell_id.desc(), its.c.cell_id)
+    )
     return [
-        PairCell(matrix_id=matrix_id, cell_id=cell_id, key=key, baseline_cell_id=baseline_cell_id)
-        for matrix_id, cell_id, baseline_cell_id in connection.execute(query).all()
+        PairCell(matrix_id=matrix_id, cell_id=cell_id, key=keys[number], baseline_cell_id=baseline_cell_id)
+        for number, matrix_id, cell_id, baseline_cell_id in connection.execute(query).all()
     ]
 
 
@@ -104,7 +128,7 @@ def find_side(connection: Connection, cell_id: CellId) -> SeriesSide | None:
     """Return the newest side of the series that a cell was measured as; None if it was not measured."""
     place = sa.select(cells.c.matrix_id, cells.c.device_id).where(cells.c.cell_id == cell_id)
     for matrix_id, device_id in connection.execute(place).all():
-        for side in measured_sides(connection, matrix_id, [device_id], labels=None):
+        for side in measured_sides(connection, [MeasuredSession(matrix_id, device_id)], labels=None):
             if side.cell_id == cell_id:
                 return side
     return None

@@ -15,11 +15,11 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Recipe
 from farm.core.results.history.session_point import PointValues, SessionPoint
 from farm.core.results.series import slot_number
-from farm.database.rows import is_among, to_record
+from farm.database.rows import is_among, rows_query, rows_text, to_record
 from farm.database.tables import cells, measurements, points, series
 from farm.database.transaction import Tx
 from farm.store.matrices.search import MatrixFilter, is_of_matching
-from farm.store.results.history.stale_points import MeasuredSession, devices_by_matrix
+from farm.store.results.history.stale_points import MeasuredSession, devices_by_matrix, is_of_sessions
 
 _VALUES = [points.c[name] for name in PointValues.__dataclass_fields__]
 _RECIPE = TypeAdapter(Recipe)
@@ -225,28 +225,60 @@ def newest_cells(
     return [_pair_cell(row) for row in connection.execute(query)]
 
 
-def cells_of_pair(
+def cells_of_pairs(
     connection: Connection,
-    key: PairKey,
+    keys: Sequence[PairKey],
     *,
     until: MatrixId | None,
     since: datetime | None,
     which: MatrixFilter | None,
     limit: int,
 ) -> list[PairCell]:
-    """Return the cells of a pair of series, the newest first; `until` is the last matrix to consider."""
-    query = (
-        sa.select(points)
+    """Return the cells of pairs of series, newest first: of each `limit` at most that are `within`."""
+    asked, own = asked_pairs(connection, keys), points.alias("own")
+    newest = (
+        sa.select(own.c.cell_id)
         .where(
-            points.c.series_id == key.series_id,
-            points.c.baseline_series_id == key.baseline_series_id,
-            points.c.replica > 1 if key.is_duplicate else points.c.replica == 1,
+            own.c.series_id == asked.c.series_id,
+            own.c.baseline_series_id == asked.c.baseline_series_id,
+            (own.c.replica > 1) == (asked.c.is_duplicate == 1),
+            *within(own, until=until, since=since, which=which),
         )
-        .order_by(points.c.matrix_id.desc(), points.c.cell_id.desc())
+        .order_by(own.c.matrix_id.desc(), own.c.cell_id.desc())
         .limit(limit)
     )
-    query = query.where(*within(points, until=until, since=since, which=which))
-    return [_pair_cell(row) for row in connection.execute(query)]
+    query = (
+        sa.select(asked.c.number, points.c.matrix_id, points.c.cell_id)
+        .select_from(joined_to_each(connection, asked, newest))
+        .order_by(points.c.matrix_id.desc(), points.c.cell_id.desc())
+    )
+    return [
+        PairCell(matrix_id=matrix_id, cell_id=cell_id, key=keys[number])
+        for number, matrix_id, cell_id in connection.execute(query).all()
+    ]
+
+
+_ASKED = [
+    sa.column(name, sa.BigInteger) for name in ("number", "series_id", "baseline_series_id", "is_duplicate")
+]
+
+
+def asked_pairs(connection: Connection, keys: Sequence[PairKey]) -> sa.Subquery:
+    """Return pairs as a table for one statement over all; `number` is the place of each in `keys`."""
+    rows = [
+        (number, key.series_id, key.baseline_series_id, int(key.is_duplicate))
+        for number, key in enumerate(keys)
+    ]
+    return rows_query(connection.dialect.name, _ASKED, rows_text(rows)).subquery("asked")
+
+
+def joined_to_each(connection: Connection, asked: sa.Subquery, cell_ids: sa.Select[tuple[CellId]]) -> sa.Join:
+    """Return pairs joined with the points of the cells that a limited query finds for each of them."""
+    if connection.dialect.name == "postgresql":
+        # Of a subquery that refers to a row beside it, PostgreSQL would read all points for each row.
+        found = cell_ids.lateral("found")
+        return asked.join(found, sa.true()).join(points, points.c.cell_id == found.c.cell_id)
+    return asked.join(points, points.c.cell_id.in_(cell_ids.correlate(asked)))
 
 
 def within(
@@ -281,14 +313,13 @@ def _pair_cell(row: sa.Row[*tuple[object, ...]]) -> PairCell:
 
 def measured_pairs(
     connection: Connection,
-    matrix_id: MatrixId,
-    device_ids: Collection[DeviceId],
+    sessions: Collection[MeasuredSession],
     *,
     cell_id: CellId | None = None,
     model: str | None = None,
     since: datetime | None = None,
 ) -> list[PairCell]:
-    """Return the compared cells of a matrix on some devices with the series that they were measured as.
+    """Return the compared cells of sessions with the series that they were measured as.
 
     Args:
         cell_id: only this cell.
@@ -313,7 +344,7 @@ def measured_pairs(
                 baseline.c.matrix_id == cells.c.matrix_id, baseline.c.cell_index == cells.c.baseline_index
             ),
         )
-        .where(cells.c.matrix_id == matrix_id, cells.c.device_id.in_(device_ids))
+        .where(is_of_sessions(connection, sessions))
     )
     if cell_id is not None:
         query = query.where(cells.c.cell_id == cell_id)

@@ -14,7 +14,7 @@ from farm.core.runs.measurement import Quality, SampleKind
 from farm.database.rows import is_among
 from farm.database.tables import cells, measurements
 from farm.store.results.history.stale_points import MeasuredSession, devices_by_matrix
-from farm.store.results.measurements import is_accepted
+from farm.store.results.measurements import is_accepted, with_enums
 
 
 class SessionCell(NamedTuple):
@@ -73,9 +73,6 @@ _CELLS_QUERY = (
 _STARTS_QUERY = sa.select(*(measurements.c[name] for name in MeasuredStart._fields)).order_by(
     measurements.c.measurement_id
 )
-_KINDS = {kind.value: kind for kind in SampleKind}
-_QUALITIES = {quality.value: quality for quality in Quality}
-_LEVELS = {level.value: level for level in ControlLevel}
 
 
 def cells_of_sessions(connection: Connection, sessions: Collection[MeasuredSession]) -> list[SessionCell]:
@@ -96,7 +93,5 @@ def starts_of_cells(
     )
     starts: defaultdict[CellId, list[MeasuredStart]] = defaultdict(list)
     for row in connection.execute(query).all():
-        kind, quality, level = row[-3:]
-        words = _KINDS[kind], _QUALITIES[quality], _LEVELS[level]
-        starts[row[0]].append(MeasuredStart._make((*row[:-3], *words)))
+        starts[row[0]].append(MeasuredStart._make(with_enums(row)))
     return dict(starts)

@@ -3,14 +3,14 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, MatrixId
-from farm.database.rows import to_record
+from farm.database.rows import rows_query, rows_text, to_record
 from farm.database.tables import cells, measurements, point_progress, stale_points
 from farm.database.transaction import Tx
 
@@ -28,6 +28,20 @@ def devices_by_matrix(sessions: Iterable[MeasuredSession]) -> dict[MatrixId, lis
     for matrix_id, device_id in sessions:
         found.setdefault(matrix_id, []).append(device_id)
     return found
+
+
+_SESSION: list[sa.ColumnClause[Any]] = [
+    sa.column("matrix_id", sa.BigInteger),
+    sa.column("device_id", sa.Text),
+]
+
+
+def is_of_sessions(connection: Connection, sessions: Collection[MeasuredSession]) -> sa.ColumnElement[bool]:
+    """Return the condition that a cell is of one of some sessions, each looked up by its index."""
+    rows = rows_text([tuple(session) for session in sessions])
+    asked, own = rows_query(connection.dialect.name, _SESSION, rows).subquery(), cells.alias()
+    is_own = sa.and_(own.c.matrix_id == asked.c.matrix_id, own.c.device_id == asked.c.device_id)
+    return cells.c.cell_id.in_(sa.select(own.c.cell_id).join_from(asked, own, is_own))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,6 +124,29 @@ def test_the_alarms_of_a_devices_duplicates_are_counted(farm: FarmRig, host: Hos
     assert row(farm.read(list_speedups, first)).aa_alarms is None
 
 
+def test_more_pairs_devices_and_uncomputed_matrices_take_no_more_statements(
+    farm: FarmRig, host: HostRig
+) -> None:
+    def sent() -> tuple[int, int]:
+        with sent_to(farm.database.engine) as statements:
+            rows = len(farm.read(list_latest_speedups))
+        return rows, len(statements)
+
+    measured(farm, host, rounds=3)
+    compute_points(farm)
+    measured(farm, host, rounds=3)
+    rows, of_one_device = sent()
+    assert rows == 1
+    for _ in range(3):
+        farm.submit(rounds=3)
+        host.run(Unsteady(farm))
+    assert sent() == (2, of_one_device)
+    compute_points(farm)
+    rows, computed = sent()
+    assert rows == 2
+    assert computed <= of_one_device
+
+
 def test_more_matrices_take_no_more_statements(farm: FarmRig, host: HostRig) -> None:
     def sent() -> int:
         compute_points(farm)
