@@ -27,7 +27,7 @@ from farm.services.access.identity_provider import IdentityProvider
 from farm.services.access.token_uses import TokenUses
 from farm.services.jobs.plans import RunPlanner
 from farm.services.results.settle import receive_reports
-from farm.store.jobs.finished_matrices import FinishedMatrices
+from farm.store.jobs.counted_matrices import CountedMatrices
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class Context:
     #: None where people sign in with access tokens only.
     identity_provider: IdentityProvider | None = field(init=False)
     planner: RunPlanner = field(default_factory=RunPlanner)
-    finished_matrices: FinishedMatrices = field(default_factory=FinishedMatrices)
+    counted_matrices: CountedMatrices = field(default_factory=CountedMatrices)
     refused: RefusalLog = field(init=False)
     heartbeats: HeartbeatBatch = field(init=False)
     report_parser: ReportParserPool = field(init=False)

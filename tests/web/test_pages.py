@@ -305,12 +305,12 @@ def test_a_list_goes_on_with_its_filters(pages: PageFarm, monkeypatch: pytest.Mo
 def test_a_page_of_some_comparisons_says_that_there_are_more_and_where(
     pages: PageFarm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "of more" not in text_of(pages.http.get("/speedups").text)
+    assert "There are more" not in words_of(pages.http.get("/speedups"))
     monkeypatch.setattr(speedups, "_ROWS", 1)
     for query in ("", "?pivot=true"):
         answer = pages.http.get(f"/speedups{query}")
-        assert "These are 1 comparisons of more." in text_of(answer.text)
-        assert "farm speedups --by soc" in text_of(answer.text)
+        assert "There are more comparisons than the 1 of this page." in words_of(answer)
+        assert "farm speedups --by soc" in words_of(answer)
         assert 'href="/speedups.csv' in answer.text
 
 

@@ -148,7 +148,7 @@ async def get_matrices(
         before=None if before is None else MatrixId(before),
         limit=limit,
         which=which,
-        finished=farm.finished_matrices,
+        counted=farm.counted_matrices,
     )
 
 
@@ -156,7 +156,7 @@ async def get_matrices(
 async def get_matrix(matrix_id: Count, _: Viewer, farm: Farm) -> MatrixView:
     """Return a matrix with its progress and cells."""
     return await farm.database.read_async(
-        farm.bind(matrix_view), MatrixId(matrix_id), finished=farm.finished_matrices
+        farm.bind(matrix_view), MatrixId(matrix_id), counted=farm.counted_matrices
     )
 
 

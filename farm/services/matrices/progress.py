@@ -12,14 +12,14 @@ from farm.core.devices.device import Blocker
 from farm.core.devices.remediation import MESSAGE_BY_BLOCKER
 from farm.core.jobs.job import JobState
 from farm.core.jobs.pending_reasons import TEMPORARY
-from farm.core.matrices.estimate import PACE_WINDOW, pace_s, remaining_s
+from farm.core.matrices.estimate import pace_s, remaining_s
 from farm.core.runs.measurement import Outcome
 from farm.database.transaction import Tx
 from farm.services.devices.views import waiting_reasons
-from farm.store.jobs import counts as job_counts
 from farm.store.jobs import jobs as job_store
+from farm.store.jobs.counted_matrices import CountedMatrices
 from farm.store.jobs.counts import Tally
-from farm.store.jobs.finished_matrices import FinishedMatrices
+from farm.store.jobs.running_matrices import RunningJobs
 from farm.store.matrices import lazy_expansion
 from farm.store.matrices.lazy_expansion import RemainingJobs
 from farm.store.matrices.matrices import Matrix
@@ -63,22 +63,18 @@ class DeviceWork:
 
 
 def work_by_device(
-    connection: Connection,
-    matrix_id: MatrixId,
-    not_queued: Sequence[RemainingJobs],
-    further: Mapping[DeviceId, int],
+    counted: RunningJobs, not_queued: Sequence[RemainingJobs], further: Mapping[DeviceId, int]
 ) -> dict[DeviceId, DeviceWork]:
-    """Return the jobs of a matrix by device, without reading them whole, and those that may be added."""
-    tallies = job_counts.tally_by_device(connection, matrix_id)
+    """Return the jobs of a matrix by device, and those that may be added."""
+    tallies = counted.tallies()
     for left in not_queued:
         # Jobs that are queued later wait like the rest, and those that never will be end with their matrix.
         state = Outcome.CANCELLED if left.is_cancelled else JobState.QUEUED
         tallies.setdefault(left.device_id, Tally()).add(state, left.count, None)
-    # Of a finished matrix no one asks how fast it goes.
-    is_open = bool(further) or any(tally.is_open for tally in tallies.values())
-    ends = job_counts.last_finish_times(connection, matrix_id, limit=PACE_WINDOW) if is_open else {}
     return {
-        device_id: DeviceWork(tally=tally, ends=ends.get(device_id, ()), further=further.get(device_id, 0))
+        device_id: DeviceWork(
+            tally=tally, ends=counted.ends.get(device_id, ()), further=further.get(device_id, 0)
+        )
         for device_id, tally in sorted(tallies.items())
     }
 
@@ -88,6 +84,8 @@ class MatrixWork:
     """The jobs of some matrices: those that are there, are not queued yet, and may be added."""
 
     tallies: Mapping[MatrixId, Tally]
+    #: Of those that run.
+    running: Mapping[MatrixId, RunningJobs]
     #: The number of cells of those whose jobs have all ended.
     cells: Mapping[MatrixId, int]
     not_queued: Mapping[MatrixId, Sequence[RemainingJobs]]
@@ -106,19 +104,24 @@ class MatrixWork:
         return matrix_state(self.tally(matrix_id), is_open=self.is_open(matrix_id))
 
 
-def matrix_work(connection: Connection, page: Sequence[Matrix], finished: FinishedMatrices) -> MatrixWork:
+def matrix_work(connection: Connection, page: Sequence[Matrix], counted: CountedMatrices) -> MatrixWork:
     """Return the jobs of some matrices; those of no others are counted: a farm may have millions."""
     matrix_ids = [matrix.matrix_id for matrix in page]
-    counted = finished.find(connection, matrix_ids)
-    open_ids = [matrix_id for matrix_id in matrix_ids if matrix_id not in counted]
-    tallies = job_counts.tallies(connection, open_ids) if open_ids else {}
+    finished = counted.finished.find(connection, matrix_ids)
+    running = {
+        matrix_id: counted.running.find(connection, matrix_id)
+        for matrix_id in matrix_ids
+        if matrix_id not in finished
+    }
+    tallies = {matrix_id: own.tally() for matrix_id, own in running.items()}
     not_queued = lazy_expansion.remaining_jobs_by_matrix(connection, matrix_ids)
-    tallies |= {matrix_id: own.tally for matrix_id, own in counted.items()}
+    tallies |= {matrix_id: own.tally for matrix_id, own in finished.items()}
     for matrix_id, left in not_queued.items():
         tallies[matrix_id] = _with_remaining(tallies.get(matrix_id, Tally()), left)
     return MatrixWork(
         tallies=tallies,
-        cells={matrix_id: own.cells for matrix_id, own in counted.items()},
+        running=running,
+        cells={matrix_id: own.cells for matrix_id, own in finished.items()},
         not_queued=not_queued,
         further=further_of_growing(connection, page),
     )
@@ -175,22 +178,18 @@ def eta_of(progress: Sequence[DeviceProgress]) -> Eta:
     return _slowest_device({device.device_id: (device.eta_s, device.max_eta_s) for device in progress})
 
 
-def etas(
-    tx: Tx,
-    matrix_ids: Sequence[MatrixId],
-    not_queued: Mapping[MatrixId, Sequence[RemainingJobs]],
-    further: Mapping[MatrixId, Mapping[DeviceId, int]],
-) -> dict[MatrixId, Eta]:
-    """Return the times until matrices end, without reading their jobs whole."""
+def etas(tx: Tx, work: MatrixWork) -> dict[MatrixId, Eta]:
+    """Return the times until matrices end that run."""
     works = {
         matrix_id: work_by_device(
-            tx.connection, matrix_id, not_queued.get(matrix_id, ()), further.get(matrix_id, {})
+            counted, work.not_queued.get(matrix_id, ()), work.further.get(matrix_id, {})
         )
-        for matrix_id in matrix_ids
+        for matrix_id, counted in work.running.items()
+        if work.is_open(matrix_id)
     }
     waiting = waiting_reasons(tx.connection, set().union(*map(_open_devices, works.values())))
     return {
-        matrix_id: _slowest_device(_device_etas(work, waiting, tx.now)) for matrix_id, work in works.items()
+        matrix_id: _slowest_device(_device_etas(own, waiting, tx.now)) for matrix_id, own in works.items()
     }
 
 

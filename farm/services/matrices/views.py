@@ -31,8 +31,8 @@ from farm.services.matrices.progress import (
 from farm.store.devices.devices import device_labels
 from farm.store.jobs import counts as job_counts
 from farm.store.jobs import jobs as job_store
+from farm.store.jobs.counted_matrices import CountedMatrices
 from farm.store.jobs.counts import Tally
-from farm.store.jobs.finished_matrices import FinishedMatrices
 from farm.store.jobs.jobs import AlikeJobs
 from farm.store.matrices import lazy_expansion, matrices
 from farm.store.matrices.candidates import page_of_devices
@@ -73,7 +73,7 @@ class MatrixLine:
 
 def list_matrix_lines(
     connection: Connection,
-    finished: FinishedMatrices,
+    counted: CountedMatrices,
     *,
     before: MatrixId | None = None,
     limit: int,
@@ -81,7 +81,7 @@ def list_matrix_lines(
 ) -> list[MatrixLine]:
     """Return a page of matrices as lines, newest first; those before one, if it is given."""
     page = list_matrices(connection, before=before, limit=limit, which=which)
-    work = matrix_work(connection, page, finished)
+    work = matrix_work(connection, page, counted)
     return [
         MatrixLine(
             matrix_id=matrix.matrix_id,
@@ -101,16 +101,15 @@ def list_matrix_summaries(
     before: MatrixId | None = None,
     limit: int = MAX_MATRICES_PAGE,
     which: MatrixFilter | None = None,
-    finished: FinishedMatrices | None = None,
+    counted: CountedMatrices | None = None,
 ) -> list[MatrixSummary]:
     """Return a page of matrices, newest first; those before one, if it is given."""
     page = list_matrices(tx.connection, before=before, limit=limit, which=which)
-    work = matrix_work(tx.connection, page, finished or FinishedMatrices())
+    work = matrix_work(tx.connection, page, counted or CountedMatrices())
     matrix_ids = [matrix.matrix_id for matrix in page]
     uncounted = [matrix_id for matrix_id in matrix_ids if matrix_id not in work.cells]
     cells = {**work.cells, **matrices.cell_counts(tx.connection, uncounted)}
-    is_open = [matrix_id for matrix_id in matrix_ids if work.is_open(matrix_id)]
-    remaining = etas(tx, is_open, work.not_queued, work.further)
+    remaining = etas(tx, work)
     without = {device_id for eta in remaining.values() for device_id in eta.without}
     labels = device_labels(tx.connection, without)
     return [
@@ -137,7 +136,7 @@ def matrix_view(
     matrix_id: MatrixId,
     *,
     cells: int | None = None,
-    finished: FinishedMatrices | None = None,
+    counted: CountedMatrices | None = None,
     devices: tuple[DeviceId, int] | None = None,
 ) -> MatrixView:
     """Return a matrix with its progress and its first cells. Raises like `get_matrix`.
@@ -146,46 +145,49 @@ def matrix_view(
         tx: the transaction.
         matrix_id: its number.
         cells: so many of its first cells at most.
-        finished: what this process has counted of finished matrices.
-        devices: the progress on the devices behind an id only, so many at most. That of the others is not
-            computed for a finished matrix; of one that runs, each device tells how long it will take.
+        counted: what this process has counted.
+        devices: the progress on the devices behind an id only, so many at most, and at least one. That of
+            the others is not computed for a finished matrix; of one that runs, each device tells how long it
+            will take.
     """
     connection = tx.connection
     matrix = get_matrix(connection, matrix_id)
-    counted = (finished or FinishedMatrices()).find(connection, [matrix_id]).get(matrix_id)
+    counted = counted or CountedMatrices()
+    ended = counted.finished.find(connection, [matrix_id]).get(matrix_id)
     not_queued = lazy_expansion.remaining_jobs(connection, matrix_id)
     further = further_of_growing(connection, [matrix]).get(matrix_id, {})
     after, limit = devices or (DeviceId(""), None)
-    is_page = counted is not None and limit is not None and not not_queued and not further
-    if counted is None or limit is None or not is_page:
-        work = work_by_device(connection, matrix_id, not_queued, further)
+    is_page = False
+    if ended is None or not_queued or further:
+        running = counted.running.find(connection, matrix_id)
+        repeated_blocks = len(running.repeats)
+        work = work_by_device(running, not_queued, further)
         tally = Tally()
         for own in work.values():
             tally.merge(own.tally)
     else:
-        page = page_of_devices(connection, matrix_id, after=after, limit=limit)
+        is_page = limit is not None
+        page = page_of_devices(connection, matrix_id, after=after, limit=limit) if limit else None
         own_tallies = job_counts.tally_by_device(connection, matrix_id, page)
         # In the order of the database, by which the next page begins: its locale may have another one.
         work = {
             device_id: DeviceWork(tally=own_tallies[device_id], ends=())
-            for device_id in page
+            for device_id in page or sorted(own_tallies)
             if device_id in own_tallies
         }
-        tally = counted.tally
+        tally, repeated_blocks = ended.tally, ended.repeated_blocks
     labels = device_labels(connection, work)
     progress = device_progress(tx, matrix_id, work, labels)
     eta = eta_of(progress)
     behind = progress if is_page else (own for own in progress if own.device_id > after)
     shown = tuple(islice(behind, limit))
-    stored = counted.cells if counted is not None else matrices.count_cells(connection, matrix_id)
+    stored = ended.cells if ended is not None else matrices.count_cells(connection, matrix_id)
     count = _cell_count(connection, matrix, stored, not_queued)
     summary = _summary(matrix, tally, count, eta, not_queued, labels, is_growing=bool(further))
     return MatrixView(
         **dict(summary),
         harness=matrix.harness,
-        repeated_blocks=counted.repeated_blocks
-        if counted is not None
-        else job_counts.count_repeated_blocks(connection, matrix_id),
+        repeated_blocks=repeated_blocks,
         metrics=matrix.spec.metrics,
         sustained_s=matrix.spec.sustained,
         progress=shown,

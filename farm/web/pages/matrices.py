@@ -98,7 +98,7 @@ async def get_matrices(
     def rows(tx: Tx) -> Mapping[str, Any]:
         matrices = list_matrix_lines(
             tx.connection,
-            farm.finished_matrices,
+            farm.counted_matrices,
             before=None if before is None else MatrixId(before),
             limit=_PAGE,
             which=which,
@@ -137,7 +137,7 @@ async def get_matrix(
             tx,
             number,
             cells=0,
-            finished=farm.finished_matrices,
+            counted=farm.counted_matrices,
             devices=(DeviceId(devices), _DEVICES + 1),
         )
         shown = view.progress[:_DEVICES]

@@ -56,7 +56,7 @@ def _parts(farm: Context, *, matrices_shown: int) -> Mapping[str, Load]:
     now = farm.clock.now()
 
     def work(tx: Tx) -> Mapping[str, Any]:
-        matrices = list_matrix_lines(tx.connection, farm.finished_matrices, limit=matrices_shown)
+        matrices = list_matrix_lines(tx.connection, farm.counted_matrices, limit=matrices_shown)
         return {
             "matrices": matrices,
             "queued": count_queued(tx.connection),

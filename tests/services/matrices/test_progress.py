@@ -1,10 +1,16 @@
 """How far a matrix is, and how long it will still take."""
 
+import random
+import threading
+
 from farm.core.devices.device import Presence
 from farm.database.transaction import bind_tx
 from farm.services.matrices.views import list_matrix_lines, list_matrix_summaries, matrix_view
+from farm.store.jobs.counted_matrices import CountedMatrices
 from farm.store.jobs.finished_matrices import FinishedMatrices
+from farm.store.jobs.running_matrices import RunningJobs, RunningMatrices
 from tests.support.database.sent_statements import sent_to
+from tests.support.farm.direct_calls import cancel_matrix
 from tests.support.farm.service_fixture import FarmRig, HostRig, ended, good_evidence, torch_output
 
 
@@ -102,12 +108,12 @@ def test_a_list_says_the_same_of_matrices_that_are_queued_run_and_ended(farm: Fa
     farm.variant()
     farm.variant("int8-core")
     host = farm.healthy_host(*NAMES)
-    finished = FinishedMatrices()
+    counted = CountedMatrices()
 
     def compare() -> list[str]:
-        lines = farm.read(list_matrix_lines, finished, limit=9)
+        lines = farm.read(list_matrix_lines, counted, limit=9)
         summaries = farm.read(bind_tx(list_matrix_summaries, now=farm.clock.now()))
-        known = farm.read(bind_tx(list_matrix_summaries, now=farm.clock.now()), finished=finished)
+        known = farm.read(bind_tx(list_matrix_summaries, now=farm.clock.now()), counted=counted)
         assert known == summaries
         for line, summary in zip(lines, summaries, strict=True):
             for name in ("matrix_id", "name", "state", "created_at", "jobs", "jobs_by_outcome"):
@@ -160,3 +166,80 @@ def test_a_page_of_devices_has_the_progress_of_the_whole(farm: FarmRig) -> None:
         for page in (first, rest):
             assert dict(page) == {**dict(whole), "progress": page.progress}
         host.run()
+
+
+def one_turn(farm: FarmRig, host: HostRig, chance: random.Random) -> None:
+    """Run what every free phone has next; some runs are short, so that their block is measured again."""
+    farm.clock.advance(5)
+    for assignment in host.exchange().assignments:
+        bad = ended(assignment, torch_output([1000.0] * 4))
+        host.report(assignment.attempt_id, bad if chance.random() < 0.3 else good_evidence(assignment))
+        host.clean(assignment)
+
+
+def test_what_was_counted_and_what_happened_since_is_what_there_is(farm: FarmRig) -> None:
+    farm.variant()
+    farm.variant("int8-core")
+    host = farm.healthy_host(*NAMES)
+    running, chance = RunningMatrices(), random.Random(7)
+    numbers = [farm.submit(rounds=4), farm.submit(rounds=4)]
+
+    def compare() -> None:
+        for matrix_id in numbers:
+            assert farm.read(running.find, matrix_id) == farm.read(RunningMatrices().find, matrix_id)
+
+    compare()
+    for turn in range(20):
+        one_turn(farm, host, chance)
+        if turn % 3:
+            compare()
+        if turn == 8:
+            numbers.append(farm.submit(rounds=1))
+        if turn == 12:
+            farm.write(bind_tx(cancel_matrix, now=farm.clock.now(), actor="ann"), numbers[1], device=None)
+    compare()
+    repeats = farm.read(running.find, numbers[0]).repeats
+    assert len(repeats) == farm.matrix(numbers[0]).repeated_blocks > 0
+
+
+def test_a_look_at_a_running_matrix_does_not_group_all_of_its_jobs_again(
+    farm: FarmRig, host: HostRig
+) -> None:
+    matrix_id, running = farm.submit(), RunningMatrices()
+
+    def statements() -> list[str]:
+        with sent_to(farm.database.engine) as sent:
+            farm.read(running.find, matrix_id)
+        return [str(statement).lower() for statement, _ in sent]
+
+    assert any("coalesce" in statement for statement in statements())
+    one_round(farm, host, 10)
+    assert not any("coalesce" in statement or "row_number" in statement for statement in statements())
+
+
+def test_looks_beside_writers_are_of_one_moment_each_and_lose_nothing(farm: FarmRig, host: HostRig) -> None:
+    matrix_id, running = farm.submit(rounds=6), RunningMatrices()
+    jobs = farm.read(running.find, matrix_id).tally().total
+    looks: list[RunningJobs] = []
+    is_over = threading.Event()
+
+    def look() -> None:
+        while not is_over.is_set():
+            looks.append(farm.read(running.find, matrix_id))
+
+    readers = [threading.Thread(target=look) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    try:
+        for _ in range(6):
+            one_round(farm, host, 5)
+    finally:
+        is_over.set()
+        for reader in readers:
+            reader.join()
+    for counted in looks:
+        tally = counted.tally()
+        assert tally.total == jobs
+        assert min(tally.jobs_by_outcome.values()) >= 0
+    assert farm.read(running.find, matrix_id) == farm.read(RunningMatrices().find, matrix_id)
+    assert farm.read(running.find, matrix_id).tally().finished > 0

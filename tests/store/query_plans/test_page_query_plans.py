@@ -10,6 +10,7 @@ from farm.database.engine import Database
 from farm.store.jobs.counts import tally_by_device
 from farm.store.jobs.finished_matrices import FinishedMatrices
 from farm.store.jobs.open_work import count_queued, count_running
+from farm.store.jobs.running_matrices import RunningMatrices
 from farm.store.matrices.candidates import page_of_devices
 from tests.store.query_plans.test_sqlite_query_plans import PHONE, plans
 
@@ -29,6 +30,21 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
         "ix_cells_of_device (matrix_id=? AND device_id>?)",
     ),
 }
+
+
+def test_what_happened_to_a_running_matrix_is_read_by_ranges_of_indexes(sqlite_filled: Database) -> None:
+    running = RunningMatrices()
+    with sqlite_filled.engine.connect() as connection:
+        running.find(connection, MatrixId(1))
+    found = plans(sqlite_filled, lambda c: running.find(c, MatrixId(1)))
+    steps = [step for plan in found for step in plan]
+    for index in (
+        "ix_jobs_matrix_id (matrix_id=? AND state=? AND job_id>?)",
+        "ix_events_kind (kind=? AND event_id>? AND event_id<?)",
+        "jobs USING INTEGER PRIMARY KEY (rowid=?)",
+    ):
+        assert any(index in step for step in steps), found
+    assert not [step for step in steps if step.startswith(("SCAN jobs", "SCAN events"))]
 
 
 @pytest.mark.parametrize("name", ASKED)
