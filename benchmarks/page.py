@@ -4,7 +4,8 @@ The farm is that of `history.py`, devices x matrices of equal cells, with its jo
 alarms (`page_farm.py`). Each page is asked for over HTTP by another process, in turn with nothing else; then
 the statements of the request are run again by the driver alone, with all their rows and on a connection that
 is as warm. The ratio says what services, templates and HTTP add, and the page that asks the database nothing,
-what HTTP alone takes. Beside the times, which contain all waits for a core, stands the CPU time of both.
+what HTTP alone takes. Beside the times, which contain all waits for a core, stands the CPU time of both. The
+last ratio is that of the CPU time to that of the queries and of the page without any, together.
 
 Where Chromium is installed, it opens each page and tells when it painted first, and how often an idle tab
 asks. Then tabs are opened whose farm changes nothing, and their CPU time is read.
@@ -61,8 +62,10 @@ PAGES = (
     "/devices/phone-7",
     "/matrices",
     "/matrices/{newest}",
+    "/matrices/{before}",
     "/speedups?matrix={newest}&device=phone-7",
     "/speedups?device=phone-7",
+    "/speedups",
     "/history?device=phone-7",
     "/history",
     "/changes",
@@ -150,7 +153,8 @@ for path in map(str.strip, sys.stdin):
 
 
 def page_rows(browser: Browser, queries: Queries, paths: Sequence[str], *, times: int) -> Iterator[str]:
-    """Yield a row for each page."""
+    """Yield a row for each page, with what HTTP alone takes beside its queries in the last ratio."""
+    empty_cpu_ms = 0.0
     for path in (_EMPTY, *paths):
         firsts, cpus, query_firsts, query_cpus = [], [], [], []
         for _ in range(times + 1):
@@ -172,11 +176,13 @@ def page_rows(browser: Browser, queries: Queries, paths: Sequence[str], *, times
             f"{count:>6}{size / 1000:>6.0f} kB{os.getloadavg()[0]:>6.1f}"
         )
         if not count:
+            empty_cpu_ms = cpu_ms
             yield row
             continue
         ratio = first_ms / query_ms
         verdict = "MET" if ratio <= AIM_RATIO else "MISSED"
-        yield f"{row}{ratio:>7.1f}x{cpu_ms / query_cpu_ms:>7.1f}x  {verdict}"
+        with_http = cpu_ms / (query_cpu_ms + empty_cpu_ms)
+        yield f"{row}{ratio:>7.1f}x{cpu_ms / query_cpu_ms:>7.1f}x{with_http:>9.1f}x  {verdict}"
 
 
 def first_paints(url: str, paths: Sequence[str], *, times: int, idle_s: float) -> dict[str, float]:
@@ -300,11 +306,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 for name, table in _COUNTED.items()
             }
         print(f"\nSQLite: {', '.join(f'{count:,} {name}' for name, count in counts.items())}\n")
-        paths = [path.format(newest=counts["matrices"]) for path in PAGES]
+        paths = [path.format(newest=counts["matrices"], before=counts["matrices"] - 1) for path in PAGES]
         browser = Browser(url.removeprefix("http://"))
         stack.callback(browser.close)
         names = "".join(f"{name:>12}" for name in ("first byte", "its SQL", "CPU", "of its SQL"))
-        print(f"{'page':<36}{names}{'SQLs':>6}{'size':>9}{'load':>6}{'ratio':>8}{'of CPU':>8}")
+        print(
+            f"{'page':<36}{names}{'SQLs':>6}{'size':>9}{'load':>6}{'ratio':>8}{'of CPU':>8}{'with HTTP':>10}"
+        )
         for row in page_rows(browser, Queries(engine), paths, times=3 if options.quick else _TIMES):
             print(row, flush=True)
         for path, paint_ms in first_paints(

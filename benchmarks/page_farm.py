@@ -16,6 +16,8 @@ from farm.database import tables
 _OF_HOST, _ONE_AWAY, _ALARMS = 50, 40, 200
 #: The jobs of the newest matrix have events, over the last hours.
 _HOURS = 20
+#: The newest matrix runs: of so many devices one measures its last round again.
+_ONE_RUNS = 10
 
 
 def add_work(history: History, *, matrices: int, with_jobs: int) -> None:
@@ -31,6 +33,7 @@ def add_work(history: History, *, matrices: int, with_jobs: int) -> None:
         _copy_hosts(connection, hosts=-(-history.devices // _OF_HOST))
         _copy_jobs(connection, history, first=max(matrices - with_jobs, 0), matrices=matrices)
         _add_events(connection, matrices=matrices)
+        add_queued(connection, matrix=matrices)
         _add_alarms(connection)
 
     history.write(add)
@@ -95,6 +98,21 @@ def _copy_jobs(connection: Connection, history: History, *, first: int, matrices
     )
     grown = f"fence + {(matrices - 1) * history.size}"
     connection.exec_driver_sql(f"UPDATE devices SET fence = {grown}, cleaned_fence = {grown}")
+
+
+def add_queued(connection: Connection, *, matrix: int) -> None:
+    """Queue the blocks of the last round of a matrix again, on some devices: it runs, and most has ended."""
+    round = f"(SELECT MAX(round) FROM jobs WHERE matrix_id = {matrix})"
+    changes = {"job_id": "NULL", "repeat": "t.repeat + 1", "state": "'queued'"}
+    ended = ("outcome", "code", "message", "attempt_id", "finished_at")
+    copy_rows(
+        connection,
+        tables.jobs,
+        numbers("r", 0, 1),
+        f"t.matrix_id = {matrix} AND t.round = {round} AND t.state = 'finished'"
+        f" AND CAST(substr(t.device_id, 7) AS INTEGER) % {_ONE_RUNS} = 0",
+        {**changes, **dict.fromkeys(ended, "NULL")},
+    )
 
 
 def _add_events(connection: Connection, *, matrices: int) -> None:
