@@ -108,11 +108,9 @@ def matrix_work(connection: Connection, page: Sequence[Matrix], counted: Counted
     """Return the jobs of some matrices; those of no others are counted: a farm may have millions."""
     matrix_ids = [matrix.matrix_id for matrix in page]
     finished = counted.finished.find(connection, matrix_ids)
-    running = {
-        matrix_id: counted.running.find(connection, matrix_id)
-        for matrix_id in matrix_ids
-        if matrix_id not in finished
-    }
+    running = counted.running.find(
+        connection, [matrix_id for matrix_id in matrix_ids if matrix_id not in finished]
+    )
     tallies = {matrix_id: own.tally() for matrix_id, own in running.items()}
     not_queued = lazy_expansion.remaining_jobs_by_matrix(connection, matrix_ids)
     tallies |= {matrix_id: own.tally for matrix_id, own in finished.items()}

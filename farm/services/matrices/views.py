@@ -159,7 +159,7 @@ def matrix_view(
     after, limit = devices or (DeviceId(""), None)
     is_page = False
     if ended is None or not_queued or further:
-        running = counted.running.find(connection, matrix_id)
+        running = counted.running.find(connection, [matrix_id])[matrix_id]
         repeated_blocks = len(running.repeats)
         work = work_by_device(running, not_queued, further)
         tally = Tally()

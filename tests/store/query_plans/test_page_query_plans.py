@@ -35,8 +35,8 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
 def test_what_happened_to_a_running_matrix_is_read_by_ranges_of_indexes(sqlite_filled: Database) -> None:
     running = RunningMatrices()
     with sqlite_filled.engine.connect() as connection:
-        running.find(connection, MatrixId(1))
-    found = plans(sqlite_filled, lambda c: running.find(c, MatrixId(1)))
+        running.find(connection, [MatrixId(1)])
+    found = plans(sqlite_filled, lambda c: running.find(c, [MatrixId(1)]))
     steps = [step for plan in found for step in plan]
     for index in (
         "ix_jobs_matrix_id (matrix_id=? AND state=? AND job_id>?)",
