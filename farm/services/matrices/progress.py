@@ -199,11 +199,13 @@ def _device_etas(
     work: Mapping[DeviceId, DeviceWork], waiting: Mapping[DeviceId, Sequence[Blocker]], now: datetime
 ) -> dict[DeviceId, _Times]:
     """Return the times of each device; one without a finished job is given the median pace of the others."""
-    paces = {device_id: pace_s(own.ends) for device_id, own in work.items()}
-    measured = [pace for pace in paces.values() if pace is not None]
-    usual = median(measured) if measured else None
+    paces = {device_id: pace_s(own.ends) for device_id, own in work.items() if own.is_open}
+    usual = None
+    if not all(paces.values()):
+        measured = [pace for own in work.values() if (pace := pace_s(own.ends)) is not None]
+        usual = median(measured) if measured else None
     return {
-        device_id: _device_eta(own, paces[device_id] or usual, waiting.get(device_id, ()), now)
+        device_id: _device_eta(own, paces.get(device_id) or usual, waiting.get(device_id, ()), now)
         for device_id, own in work.items()
     }
 

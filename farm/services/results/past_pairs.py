@@ -94,16 +94,23 @@ def earlier_sessions(
     return {key: spread for key, spread in spreads.items() if spread is not None}
 
 
-def aa_alarms(connection: Connection, device_id: DeviceId) -> AlarmShare | None:
-    """Return how many of a device's last A/A pairs had an interval that left out 1; None without any."""
-    cells = aa_pairs(connection, device_id, matrices=AA_MATRICES)
+def aa_alarms(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, AlarmShare]:
+    """Return how many of the last A/A pairs of devices had an interval that left out 1.
+
+    Devices without any pair that has an interval are missing.
+    """
+    pairs = aa_pairs(connection, device_ids, matrices=AA_MATRICES) if device_ids else {}
+    wanted = {cell_id for own in pairs.values() for pair in own for cell_id in pair}
     measured: defaultdict[CellId, list[Measurement]] = defaultdict(list)
-    wanted = {cell_id for pair in cells for cell_id in pair}
-    for measurement in measurements.accepted_of_cells(connection, wanted):
+    for measurement in measurements.accepted_of_cells(connection, wanted) if wanted else ():
         measured[measurement.cell_id].append(measurement)
-    results = [
-        speedup(paired_rounds(measured[baseline], measured[duplicate])[0]) for baseline, duplicate in cells
-    ]
-    decided = [result for result in results if result.rounds >= MIN_ROUNDS]
-    alarms = sum(result.verdict in DIRECTED for result in decided)
-    return alarm_share(alarms, len(decided)) if decided else None
+    shares: dict[DeviceId, AlarmShare] = {}
+    for device_id, own in pairs.items():
+        results = [
+            speedup(paired_rounds(measured[baseline], measured[duplicate])[0]) for baseline, duplicate in own
+        ]
+        decided = [result for result in results if result.rounds >= MIN_ROUNDS]
+        if decided:
+            alarms = sum(result.verdict in DIRECTED for result in decided)
+            shares[device_id] = alarm_share(alarms, len(decided))
+    return shares

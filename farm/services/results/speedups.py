@@ -50,7 +50,7 @@ from farm.wire.documents.matrices.matrices import SpeedupView
 
 #: For queries of the rows behind another one.
 AFTER_HINT = "`after` is the cell_id of the last comparison on the page before"
-#: Of a pair that the matrix did not plan.
+#: Of a pair that was not planned.
 NEVER_TOGETHER = "never started in one block, and only starts of one block are compared"
 #: Of comparisons that are shown together there are so many at most.
 PAGE = 2000
@@ -81,10 +81,8 @@ class SpeedupInputs:
     is_planned: bool = True
     #: The matrices whose rounds are in it, the newest first: each was a look at the same question.
     matrices: tuple[MatrixId, ...]
-    #: What `pairs` has found, by `across_controls`: several steps of one answer ask for it.
-    _found: dict[bool, tuple[list[RoundPair], list[Exclusion]]] = field(
-        init=False, default_factory=dict, repr=False, compare=False
-    )
+    #: What `pairs` has found, by `across_controls`.
+    _found: dict[bool, tuple[list[RoundPair], list[Exclusion]]] = field(init=False, default_factory=dict)
 
     @property
     def series(self) -> tuple[SeriesId | None, SeriesId | None]:
@@ -102,12 +100,11 @@ class SpeedupInputs:
 
     def pairs(self, *, across_controls: bool = False) -> tuple[list[RoundPair], list[Exclusion]]:
         """Return the rounds to compare, and the blocks that are left out of them."""
-        if across_controls not in self._found:
-            baseline = join_duplicates(self.sides[0], self.duplicates)
-            self._found[across_controls] = paired_rounds(
-                baseline, self.sides[1], builds=self.builds, across_controls=across_controls
-            )
-        return self._found[across_controls]
+        if (found := self._found.get(across_controls)) is None:
+            its, own = join_duplicates(self.sides[0], self.duplicates), self.sides[1]
+            found = paired_rounds(its, own, builds=self.builds, across_controls=across_controls)
+            self._found[across_controls] = found
+        return found
 
     def with_confidence(
         self, pairs: Sequence[RoundPair], excluded: Sequence[Exclusion], confidence: float
@@ -255,8 +252,7 @@ def speedup_views(
     """Return comparisons, those of A/A pairs with the alarms of their device."""
     inputs = list(compared)
     device_by_id = devices.devices_by_id(connection, {item.candidate.device_id for item in inputs})
-    with_duplicates = {item.candidate.device_id for item in inputs if item.candidate.replica > 1}
-    alarms = {device_id: aa_alarms(connection, device_id) for device_id in sorted(with_duplicates)}
+    alarms = aa_alarms(connection, {own.candidate.device_id for own in inputs if own.candidate.replica > 1})
     return [
         item.view(
             device_by_id[item.candidate.device_id],

@@ -55,15 +55,20 @@ class RunningJobs:
         return total
 
     def _tally(self, device_id: DeviceId, count: int) -> Tally:
-        ended, tally = self.ended.get(device_id), Tally()
-        if ended is not None:
-            tally.merge(ended)
+        ended = self.ended.get(device_id, _NONE)
         active = self.active.get(device_id, 0)
-        queued = count - active - tally.total
-        for state, open_jobs in ((JobState.ACTIVE, active), (JobState.QUEUED, queued)):
-            if open_jobs:
-                tally.add(state, open_jobs, None)
-        return tally
+        queued = count - active - ended.total
+        still = {JobState.ACTIVE: active, JobState.QUEUED: queued}
+        return Tally(
+            jobs_by_outcome={
+                **ended.jobs_by_outcome,
+                **{str(state): open_jobs for state, open_jobs in still.items() if open_jobs},
+            },
+            last_finished_at=ended.last_finished_at,
+        )
+
+
+_NONE = Tally()
 
 
 class RunningMatrices:

@@ -198,26 +198,43 @@ def _measured(
     return found
 
 
-def aa_pairs(connection: Connection, device_id: DeviceId, *, matrices: int) -> list[tuple[CellId, CellId]]:
-    """Return the A/A pairs of a device in its newest matrices with such pairs: baseline and duplicate."""
-    duplicates = sa.and_(cells.c.device_id == device_id, cells.c.replica > 1)
+_DEVICE: list[sa.ColumnClause[Any]] = [sa.column("device_id", sa.Text)]
+
+
+def aa_pairs(
+    connection: Connection, device_ids: Collection[DeviceId], *, matrices: int
+) -> dict[DeviceId, list[tuple[CellId, CellId]]]:
+    """Return the A/A pairs of devices, baseline and duplicate; of each in its newest matrices with such."""
+    rows = rows_text([(device_id,) for device_id in device_ids])
+    asked = rows_query(connection.dialect.name, _DEVICE, rows).subquery("asked")
+    own = cells.alias("own")
     newest = (
-        sa.select(cells.c.matrix_id)
+        sa.select(own.c.matrix_id)
         .distinct()
-        .where(duplicates)
-        .order_by(cells.c.matrix_id.desc())
+        .where(own.c.device_id == asked.c.device_id, own.c.replica > 1)
+        .order_by(own.c.matrix_id.desc())
         .limit(matrices)
     )
+    duplicates = sa.and_(cells.c.device_id == asked.c.device_id, cells.c.replica > 1)
+    if connection.dialect.name == "postgresql":
+        found = newest.lateral("found")
+        of_newest = asked.join(found, sa.true()).join(
+            cells, sa.and_(duplicates, cells.c.matrix_id == found.c.matrix_id)
+        )
+    else:
+        is_newest = cells.c.matrix_id.in_(newest.correlate(asked))
+        of_newest = asked.join(cells, sa.and_(duplicates, is_newest))
     baseline = cells.alias("baseline")
     is_baseline = sa.and_(
         baseline.c.matrix_id == cells.c.matrix_id, baseline.c.cell_index == cells.c.baseline_index
     )
-    query = (
-        sa.select(baseline.c.cell_id, cells.c.cell_id)
-        .select_from(cells.join(baseline, is_baseline))
-        .where(duplicates, cells.c.matrix_id.in_(newest))
+    query = sa.select(cells.c.device_id, baseline.c.cell_id, cells.c.cell_id).select_from(
+        of_newest.join(baseline, is_baseline)
     )
-    return [(CellId(row[0]), CellId(row[1])) for row in connection.execute(query)]
+    pairs: dict[DeviceId, list[tuple[CellId, CellId]]] = {}
+    for device_id, baseline_id, duplicate_id in connection.execute(query).all():
+        pairs.setdefault(device_id, []).append((baseline_id, duplicate_id))
+    return pairs
 
 
 def duplicates_of(

@@ -70,6 +70,10 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: past_pairs.duplicates_of(c, {(MatrixId(1), 0), (MatrixId(2), 0)}),
         "cells USING INDEX",
     ),
+    "speedups: the A/A pairs of devices": (
+        lambda c: past_pairs.aa_pairs(c, [PHONE], matrices=50),
+        "ix_cells_duplicates",
+    ),
     "speedups: cells whose rounds are not all run": (
         lambda c: incomplete_cells(c, [CellId(1)]),
         "lazy_expansions",
