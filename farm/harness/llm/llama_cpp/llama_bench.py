@@ -103,7 +103,7 @@ class LlamaBench(ToolHarness):
     """Runs `.gguf` files: a prompt, and then the generation of tokens, in one process."""
 
     name = "llama-bench"
-    parser_version = 1
+    parser_version = 2
     flags = FLAGS
     formats = (Format.GGUF,)
     backends = tuple(_DEVICE_BY_BACKEND)
