@@ -1,7 +1,7 @@
 // What the library of the wheel `MNN` takes from Python, of which it is a module: without these names it is not loaded.
 //
-// Nothing here is used: the functions of MNN that this program calls call none of these. One that is called all the
-// same ends the program.
+// Nothing here is used: the functions of MNN that this program calls call none of these. One that is still called
+// ends the program.
 
 #include <cstdio>
 #include <cstdlib>
