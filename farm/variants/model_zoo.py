@@ -9,11 +9,11 @@ from farm.core.errors import InvalidInput
 from farm.core.models.builders import (
     BUILDERS,
     TORCH,
+    TUNED,
     TUNED_BUILDERS,
+    UNTUNED,
     Builder,
     is_tuned,
-    is_tuned_target,
-    is_untuned_target,
     runtime_of,
 )
 from farm.core.models.variant import Format, Recipe, TensorSpec
@@ -82,9 +82,9 @@ def recipes_of(
         InvalidInput: a word is unknown, or no builder combines it with the others.
     """
     builders = _builders(runtimes, formats, tuned)
-    if not tuned and any(map(is_tuned_target, targets)):
+    if not tuned and (of_records := [target for target in targets if target.endswith(TUNED)]):
         raise InvalidInput(
-            f"for {', '.join(filter(is_tuned_target, targets))}, nothing says how the loops are ordered",
+            f"for {', '.join(of_records)}, nothing says how the loops are ordered",
             hint="`--tune TRIALS` measures schedules on this machine, `--records FILE` takes earlier ones",
         )
     found_precisions = _words(
@@ -150,7 +150,7 @@ def _builders(runtimes: Sequence[str], formats: Sequence[str], tuned: bool) -> l
         return [builder for builder in BUILDERS if builder.runtime in found]
     if not any(builder.runtime in found for builder in TUNED_BUILDERS):
         raise InvalidInput(f"nothing of {', '.join(found)} can be tuned", hint="--runtime tvm")
-    fixed = [each for each in BUILDERS if not is_untuned_target(each.target)]
+    fixed = [each for each in BUILDERS if not each.target.endswith(UNTUNED)]
     return [builder for builder in (*fixed, *TUNED_BUILDERS) if builder.runtime in found]
 
 

@@ -45,9 +45,9 @@ class Builder:
 _TORCH_PRECISIONS = (Precision.FLOAT32, Precision.INT8_CORE, Precision.INT8_FULL)
 
 #: Of TVM's files: the loops are as its code generator orders them, many times slower than tuned ones.
-_UNTUNED = "-untuned"
+UNTUNED = "-untuned"
 #: The loops are ordered as records of measured schedules say.
-_TUNED = "-tuned"
+TUNED = "-tuned"
 
 #: The first one of a runtime is for the target that is taken where none is named.
 BUILDERS = (
@@ -128,22 +128,20 @@ BUILDERS = (
     ),
     Builder(
         runtime="tvm",
-        target=f"x86_64{_UNTUNED}",
+        target=f"x86_64{UNTUNED}",
         formats=(Format.TVM,),
         precisions=(Precision.FLOAT32,),
     ),
     Builder(
         runtime="tvm",
-        target=f"arm64-v8a{_UNTUNED}",
+        target=f"arm64-v8a{UNTUNED}",
         formats=(Format.TVM,),
         precisions=(Precision.FLOAT32,),
     ),
 )
 #: Made instead of the untuned ones where tuning or its records are asked for.
 TUNED_BUILDERS = tuple(
-    replace(builder, target=builder.target.replace(_UNTUNED, _TUNED))
-    for builder in BUILDERS
-    if builder.target.endswith(_UNTUNED)
+    replace(each, target=each.target.replace(UNTUNED, TUNED)) for each in BUILDERS if UNTUNED in each.target
 )
 
 #: Backends that can run any file of a format. TorchScript and ExecuTorch compile the backend into the file,
@@ -172,29 +170,17 @@ def backends_of(recipe: Recipe) -> tuple[str, ...]:
 
 def abi_of(recipe: Recipe) -> str | None:
     """Return the ABI that a file is compiled for; None of files that every CPU reads."""
-    if recipe.format is not Format.TVM:
-        return None
-    return recipe.target.removesuffix(_UNTUNED).removesuffix(_TUNED)
+    return recipe.target.removesuffix(UNTUNED).removesuffix(TUNED) if recipe.format is Format.TVM else None
 
 
 def is_tuned(recipe: Recipe) -> bool:
     """Return whether a file is machine code that records of measured schedules ordered."""
-    return is_tuned_target(recipe.target)
-
-
-def is_tuned_target(target: str) -> bool:
-    """Return whether files for a target are built from records of measured schedules."""
-    return target.endswith(_TUNED)
+    return recipe.target.endswith(TUNED)
 
 
 def is_untuned(recipe: Recipe) -> bool:
     """Return whether a file is machine code whose loops nothing tuned."""
-    return is_untuned_target(recipe.target)
-
-
-def is_untuned_target(target: str) -> bool:
-    """Return whether files for a target are machine code whose loops nothing tuned."""
-    return target.endswith(_UNTUNED)
+    return recipe.target.endswith(UNTUNED)
 
 
 def is_unoptimized(manifest: Manifest) -> bool:
@@ -232,7 +218,7 @@ def build_command(model: str, recipe: Recipe) -> str:
     builder = next((each for each in (*BUILDERS, *TUNED_BUILDERS) if each.makes(recipe)), None)
     if builder is not None:
         command = f"farm variant build {model} --precision {recipe.precision} --format {recipe.format}"
-        command += " --tune TRIALS" if is_tuned(recipe) else ""
+        command += " --tune TRIALS" if recipe.target.endswith(TUNED) else ""
     else:
         command = f"farm variant add FILE --model {model} --precision {recipe.precision}"
     # Always given for nnapi, whose files are built channels-last unless the recipe says otherwise.

@@ -154,12 +154,9 @@ class Fidelity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """How machine code was tuned: by which records of measured schedules."""
+    """How machine code was tuned: by so many measured schedules, in a file of records that the farm keeps."""
 
-    #: Schedules that were measured, those that failed included.
     trials: Cardinal
-    #: Of the file of records: an artifact of the farm, which never goes to a device. The same library is
-    #: built from it again.
     records: Digest
     size_bytes: Bytes
 
@@ -221,7 +218,6 @@ class Manifest:
     backends: tuple[str, ...]
     #: The ABI of its machine code, which only a program of the same one can load; None without machine code.
     abi: Word | None = None
-    #: None of files that were not tuned, and of those whose builder does not say how.
     tuning: Tuning | None = None
     #: As the file states them, with the sizes that were declared; else as they were declared.
     inputs: tuple[TensorSpec, ...]

@@ -66,7 +66,7 @@ def tuned(
             num_trials_per_iter=max(1, min(_TRIALS_PER_ROUND, trials // len(tasks))),
             builder=_builder(),
             runner=LocalRunner(timeout_sec=_TIMEOUT_S),
-            measure_callbacks=[*MeasureCallback.create("default"), _Progress(trials, say)],
+            measure_callbacks=[*MeasureCallback.create("default"), _TrialCount(trials, say)],
         )
         found = read_records(Path(folder))
     if found.trials == (0 if records is None else records.trials):
@@ -89,7 +89,7 @@ def _builder() -> LocalBuilder:
 
 
 @derived_object
-class _Progress(PyMeasureCallback):  # type: ignore[misc]
+class _TrialCount(PyMeasureCallback):  # type: ignore[misc]
     """Says how many of the trials were made."""
 
     def __init__(self, trials: int, say: Callable[[str], None]) -> None:
