@@ -32,6 +32,7 @@ from farm.harness.base import device_check
 from farm.harness.base.adapter import Harness
 from farm.harness.base.log_lines import LogLine, log_lines
 from farm.harness.generic.adapter import GenericHarness
+from farm.harness.llm.litert_lm.benchmark_info import MalformedInfo
 from farm.harness.registry import get_harness, harness_names
 from farm.harness.torch.output import ObserverUnit
 from farm.phone.adb.shell_output import output_by_section, section_head
@@ -108,6 +109,8 @@ NO_READERS = {
     # They take a pattern that `pattern_problem` found none in.
     *("cost_problem", "first_line", "captures"),
 }
+#: What their adapter makes a failure of.
+_REFUSALS: Mapping[str, tuple[type[Exception], ...]] = {"metrics_infos": (MalformedInfo,)}
 #: Names of arguments that people and files fill, in packages that also take names of their own.
 _FILLED = {"text", "data", "body", "content", "head", "header", "pattern", "url", "public_key", "cpuinfo"}
 
@@ -219,9 +222,8 @@ def readers() -> dict[str, Reader]:
             continue
         # Files that people import are refused with a reason; nothing else may be raised there.
         is_import = name.startswith("farm.harness.external.")
-        found[name] = (
-            partial(_call_or_be_refused, function, (InvalidInput,)) if is_import else partial(_call, function)
-        )
+        refusals = (InvalidInput,) if is_import else _REFUSALS.get(function.__name__, ())
+        found[name] = partial(_call_or_be_refused, function, refusals)
     harnesses = [*map(get_harness, harness_names()), GenericHarness(DEFINITION)]
     for harness in harnesses:
         for backend in harness.backends:

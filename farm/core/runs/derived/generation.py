@@ -34,7 +34,7 @@ class Generation:
     prompt_sha256: str | None = None
     #: SHA-256 of the text of all iterations as UTF-8; None where the tool prints none.
     text_sha256: str | None = None
-    #: Caches beside the model; None where nobody looked.
+    #: Caches beside the model; None where the farm did not look.
     caches_before: tuple[CacheFile, ...] | None = None
     caches_after: tuple[CacheFile, ...] | None = None
 

@@ -28,10 +28,18 @@ class MalformedInfo(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A prompt that was processed, or a text that was generated."""
+    """A prompt that was processed, or a text that was generated.
+
+    Raises:
+        MalformedInfo: it has no tokens, or took no time, or more than eleven days.
+    """
 
     tokens: int
     duration_ns: float
+
+    def __post_init__(self) -> None:
+        if self.tokens <= 0 or not 0 < self.duration_ns <= _LONGEST_NS:
+            raise MalformedInfo(f"a turn is {self.tokens} tokens in {self.duration_ns / 1e9:g} s")
 
     @property
     def tokens_per_s(self) -> float:
@@ -91,8 +99,7 @@ def _info(lines: Sequence[str]) -> BenchmarkInfo:
         if (match := _PHASE.match(line)) is not None:
             phases.setdefault(match[1], float(match[2]))
         elif (match := _TURN.match(line)) is not None:
-            kind = match[1].lower()
-            turns[kind].append(turn_of(kind, tokens=int(match[3]), duration_ns=duration_of(match[4])))
+            turns[match[1].lower()].append(Turn(tokens=int(match[3]), duration_ns=duration_of(match[4])))
     return info_of_turns(phases, turns)
 
 
@@ -107,17 +114,6 @@ def info_of_turns(phases_ms: Mapping[str, float], turns: Mapping[str, Sequence[T
             raise MalformedInfo(f"an iteration has {len(of_kind)} {kind} turns, and not one")
     phases = {name.removeprefix(_PREFIX): ms for name, ms in phases_ms.items()}
     return BenchmarkInfo(phases_ms=phases, prefill=turns["prefill"][0], decode=turns["decode"][0])
-
-
-def turn_of(kind: str, *, tokens: int, duration_ns: float) -> Turn:
-    """Return a turn.
-
-    Raises:
-        MalformedInfo: it has no tokens, or took no time, or more than eleven days.
-    """
-    if tokens <= 0 or not 0 < duration_ns <= _LONGEST_NS:
-        raise MalformedInfo(f"a {kind} turn is {tokens} tokens in {duration_ns / 1e9:g} s")
-    return Turn(tokens=tokens, duration_ns=duration_ns)
 
 
 def duration_of(text: str) -> float:

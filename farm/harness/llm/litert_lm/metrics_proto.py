@@ -8,7 +8,7 @@ the schema are skipped, as the format has it.
 from collections.abc import Iterator
 
 from farm.core.models.protobuf import BYTES, VARINT, MalformedMessage, protobuf_fields, signed
-from farm.harness.llm.litert_lm.benchmark_info import BenchmarkInfo, MalformedInfo, info_of_turns, turn_of
+from farm.harness.llm.litert_lm.benchmark_info import BenchmarkInfo, MalformedInfo, Turn, info_of_turns
 
 #: Of `LitertLmMetricsList`, `LitertLmMetrics`, `BenchmarkTurnData` and of an entry of a map.
 _METRICS = 1
@@ -41,11 +41,7 @@ def _info(data: bytes, metrics: _Part) -> BenchmarkInfo:
             phases[names[-1]] = _integer(data, entry, _VALUE) / 1e3
     turns = {
         kind: [
-            turn_of(
-                kind,
-                tokens=_integer(data, part, _TOKENS),
-                duration_ns=1e3 * _integer(data, part, _DURATION_US),
-            )
+            Turn(tokens=_integer(data, part, _TOKENS), duration_ns=1e3 * _integer(data, part, _DURATION_US))
             for part in _parts(data, metrics, number)
         ]
         for kind, number in (("prefill", _PREFILL_TURNS), ("decode", _DECODE_TURNS))

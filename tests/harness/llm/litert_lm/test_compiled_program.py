@@ -54,7 +54,7 @@ def test_it_writes_what_the_script_of_virtual_phones_writes(bundle: Path, model:
     infos = benchmark_infos(plain_lines(done.stderr))
     assert [info.decode.tokens for info in infos] == [16, 16, 16]
     assert all(info.load_ms and info.decode.duration_ns > 0 for info in infos)
-    script = [sys.executable, str(ROOT / "harnesses" / PROGRAM), *words]
+    script = [sys.executable, str(ROOT / "harnesses" / "llm" / PROGRAM), *words]
     expected = subprocess.run(script, capture_output=True, text=True, check=True).stdout
     assert len(expected.split()) > 8
     assert done.stdout == expected * 3

@@ -79,7 +79,7 @@ def test_the_regime_is_kept_with_a_warm_run() -> None:
     found = sample.reading(NAME, REAL)
     assert found.generation is not None
     assert (found.generation.regime, found.generation.text_sha256) == (Regime.WARM, None)
-    # Nobody looked: that is not the same as none.
+    # The farm did not look: that is not the same as none.
     assert found.generation.caches_before is None
     assert found.wrong_output == ""
 
