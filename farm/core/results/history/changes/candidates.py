@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from farm.core.results.history.changes.breaks import Catalog, VersionBreak
-from farm.core.results.history.changes.choice import Candidate
+from farm.core.results.history.changes.choice import PLANNED_NARROW, Candidate
 from farm.core.results.history.changes.differences import (
     FEW_DEGREES,
     Difference,
@@ -21,8 +21,6 @@ from farm.core.results.history.changes.ratios import RatioHistory
 
 #: Least standard normal scores of planned tests. Several looks are taken, at 2 to 20 sessions.
 PLANNED = 3.5
-#: Of one series of many that a break concerns, or of a narrower scope: more of them can be found by chance.
-PLANNED_NARROW = 4.2
 #: In absolute time, of several devices: what moves a room moves them all, and they are taken for independent.
 PLANNED_ABSOLUTE = 3.8
 #: The same of one device, whose own wander is what a score is measured by.

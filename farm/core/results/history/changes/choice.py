@@ -3,11 +3,15 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from farm.core.results.history.changes.breaks import VersionBreak
 from farm.core.results.history.changes.points import Cause
 from farm.core.results.statistics.families import discoveries
 
+#: Least standard normal score of one series of many that a break concerns, or of a narrower scope: more of
+#: them can be found by chance.
+PLANNED_NARROW = 4.2
 #: The least effect: smaller estimates are no change.
 LEAST_EFFECT = 0.015
 #: The further series of a wider scope move by this share of the others.
@@ -48,33 +52,57 @@ class Candidate:
         return self.z**2 - self.threshold**2
 
     @property
+    def is_narrow(self) -> bool:
+        """Return whether it is a test of a part of what a version concerns."""
+        return self.threshold >= PLANNED_NARROW
+
+    @property
     def p_value(self) -> float:
         """Return the chance of such a score without any change."""
         return math.erfc(abs(self.z) / math.sqrt(2))
 
 
-def significance(candidates: Iterable[Candidate]) -> float:
-    """Return the largest p-value that stands beside all planned tests of a day; -1 if none does."""
-    p_values = [candidate.p_value for candidate in candidates]
+class Significance(NamedTuple):
+    """The largest p-values that stand among the planned tests of a day; -1 where none does."""
+
+    of_whole: float
+    of_narrow: float
+
+    def admits(self, candidate: Candidate) -> bool:
+        """Return whether a planned test stands."""
+        return candidate.p_value <= (self.of_narrow if candidate.is_narrow else self.of_whole)
+
+
+def significance(candidates: Iterable[Candidate]) -> Significance:
+    """Return what stands beside all planned tests of a day.
+
+    Tests of parts need a score that is far beyond what their number asks for. So they are no part of what the
+    tests of whole scopes stand beside: a build that is tested in a dozen parts would hide its own change.
+    """
+    tests = list(candidates)
+    of_all = _largest([test.p_value for test in tests])
+    of_whole = _largest([test.p_value for test in tests if not test.is_narrow])
+    return Significance(of_whole=max(of_whole, of_all), of_narrow=of_all)
+
+
+def _largest(p_values: Sequence[float]) -> float:
     if not p_values:
         return -1.0
     stands = discoveries(p_values, rate=_FALSE_DISCOVERIES)
     return max((p for p, does in zip(p_values, stands, strict=True) if does), default=-1.0)
 
 
-def strongest(candidates: Sequence[Candidate], *, largest_p_value: float) -> Candidate | None:
+def strongest(candidates: Sequence[Candidate], *, stands: Significance) -> Candidate | None:
     """Return the candidate that explains most, of those that reach their thresholds.
 
     Args:
         candidates: of planned tests and of scans.
-        largest_p_value: that stands among the planned tests of the day.
+        stands: which planned tests of the day do.
     """
     able = [
         c
         for c in candidates
-        if abs(c.z) >= c.threshold
-        and abs(c.size) >= LEAST_EFFECT
-        and (not c.is_planned or c.p_value <= largest_p_value)
+        if abs(c.z) >= c.threshold and abs(c.size) >= LEAST_EFFECT and (not c.is_planned or stands.admits(c))
     ]
     if not able:
         return None

@@ -112,8 +112,8 @@ class Detector:
         strong, moved = scans.strong_rows(rows), scans.strong_devices(devices)
         groups = scans.strong_groups(groups_of(self._catalog, rows))
         tests = {known: self._finder.of_break(known) for known in self._catalog.open_breaks(day)}
-        largest = significance(candidate for found in tests.values() for candidate in found)
-        breaks = [known for known, found in tests.items() if strongest(found, largest_p_value=largest)]
+        stands = significance(candidate for found in tests.values() for candidate in found)
+        breaks = [known for known, found in tests.items() if strongest(found, stands=stands)]
         told: list[Change] = []
         for _ in range(_MOST_CHANGES):
             if not (strong or moved or groups or breaks):
@@ -122,7 +122,7 @@ class Detector:
             candidates += scans.of_groups(groups, day)
             candidates += [c for row in strong for c in scans.of_row(row, day)]
             candidates += [c for device in moved for c in scans.of_device(device)]
-            best = strongest(candidates, largest_p_value=largest)
+            best = strongest(candidates, stands=stands)
             if best is None:
                 break
             change = self._tell(best, day)
