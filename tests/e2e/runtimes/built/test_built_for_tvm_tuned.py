@@ -118,6 +118,19 @@ def test_the_same_records_give_the_same_library_without_a_trial(
     assert again.records.read_bytes() == variant.records.read_bytes()
 
 
+def test_trials_are_added_to_the_records_that_are_given(
+    source: Source, tuned: tuple[BuiltVariant, Sequence[str]], tmp_path: Path
+) -> None:
+    variant, _ = tuned
+    assert variant.records is not None
+    earlier = read_records(variant.records)
+    more = built(source, tmp_path, TuningRequest(trials=1, records=earlier), [])
+    assert more.records is not None
+    found = read_records(more.records)
+    assert found.records[: earlier.trials] == earlier.records
+    assert found.trials > earlier.trials
+
+
 def test_records_measured_elsewhere_build_a_library_for_there(
     source: Source, tuned: tuple[BuiltVariant, Sequence[str]], tmp_path: Path
 ) -> None:
