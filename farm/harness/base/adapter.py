@@ -39,6 +39,8 @@ class ClockScope(StrEnum):
     INFERENCE = "inference"
     #: One inference, with the copies of its input and output.
     INFERENCE_AND_COPIES = "inference_and_copies"
+    #: One token of a generation.
+    ONE_TOKEN = "one_token"
     #: The tokens of a prompt, or those of a generation.
     TOKENS = "tokens"
     #: The process, from its start to its end.

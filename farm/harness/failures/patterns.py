@@ -177,9 +177,10 @@ variant.unreadable        Failed to (?:mmap|load) model|not a valid [Ff]latbuffe
 variant.unreadable        Model file not found
 variant.too_new           schema version \d{1,4} not equal to supported version
 variant.no_input          require the input (?:shape|tensor)|is missing a shape
+# ONNX Runtime GenAI's model_benchmark.
+run.unknown_flag          Error: Unknown option: (?P<flag>--?[\w-]{1,100})
 # litert-benchmark, by Python's argparse, and its own check.
 run.unknown_flag          : error: unrecognized arguments: (?P<flag>--?[\w-]{1,100})
-run.unknown_flag          Error: Unknown option: (?P<flag>--?[\w-]{1,100})
 run.bad_flags             : error: (?:argument --?\w{1,100}|the following arguments are required):\x20
                           |Signature \"[^\"\n]{0,200}\" not found
 """)

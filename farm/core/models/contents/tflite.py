@@ -224,8 +224,11 @@ def _has_dynamic_range(names: Sequence[str], graph: Table) -> bool:
     tensors = few(graph.items(0))
     for place in few(graph.items(3)):
         operator = table_at(graph.content, place)
+        # Others may have more operands, and convolutions have few.
+        if names[operator.number(0, U32)] not in _CONVOLUTIONS:
+            continue
         sources = operator.numbers(1, I32, _MOST_OPERANDS)
-        if names[operator.number(0, U32)] in _CONVOLUTIONS and len(sources) > 1:
+        if len(sources) > 1:
             taken, weights = (_type(graph, tensors, index) for index in sources[:2])
             if taken == _FLOAT32 and weights in _NARROW:
                 return True

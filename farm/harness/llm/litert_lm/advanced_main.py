@@ -92,7 +92,7 @@ class LitertLmAdvancedMain(ToolHarness):
     def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """Return the generations of the iterations that count; with rates, and the first token."""
         try:
-            infos = _infos(evidence)
+            infos = _infos(plan.settings, evidence)
         except MalformedInfo as error:
             return unreadable_failure(evidence, str(error))
         if not infos:
@@ -126,12 +126,13 @@ class LitertLmAdvancedMain(ToolHarness):
         )
 
 
-def _infos(evidence: Evidence) -> list[BenchmarkInfo]:
-    """Return the iterations by the tool's protobuf; by its text where it wrote none."""
-    metrics = printed_files(evidence.stdout).get(METRICS_FILE)
-    return (
-        benchmark_infos(plain_lines(combined_output(evidence))) if metrics is None else metrics_infos(metrics)
-    )
+def _infos(settings: Mapping[str, SettingValue], evidence: Evidence) -> list[BenchmarkInfo]:
+    """Return the iterations by the protobuf, where it was asked for and came back; else by the text."""
+    is_asked = setting(settings, FLAGS, METRICS_FLAG) is True
+    metrics = printed_files(evidence.stdout).get(METRICS_FILE) if is_asked else None
+    if metrics is not None:
+        return metrics_infos(metrics)
+    return benchmark_infos(plain_lines(combined_output(evidence)))
 
 
 def _words(backend: str, settings: Mapping[str, SettingValue]) -> list[str]:

@@ -141,6 +141,9 @@ class LlamaBench(ToolHarness):
         )
         if isinstance(reading, RunFailure):
             return reading
+        if REGIME not in plan.settings:
+            # Of a plan from before there were regimes here.
+            return reading
         # It makes up tokens and prints no text; of a driver's caches nothing is known.
         return replace(reading, generation=Generation(regime=regime_of(plan.settings)))
 

@@ -1,10 +1,12 @@
 """MNN's `llm_bench`: command line and output."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format, Manifest
 from farm.core.programs.definition import Flag
+from farm.core.runs.derived.generation import Generation, Regime
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
@@ -99,7 +101,7 @@ class LlmBench(ToolHarness):
             return unreadable_failure(evidence, wrong)
         row = rows[0]
         generation_ns = row.generated_tokens * 1e9 / row.decode.mean
-        return time_reading(
+        reading = time_reading(
             plan,
             evidence,
             LoopTimes(
@@ -112,6 +114,10 @@ class LlmBench(ToolHarness):
             on_cpu=f"cpu by construction: -a {_CPU}" if plan.backend == _CPU else "",
             metrics=_metrics(row),
         )
+        if isinstance(reading, RunFailure):
+            return reading
+        # The tool makes up tokens and prints no text; its first repetition does not count.
+        return replace(reading, generation=Generation(regime=Regime.WARM))
 
 
 def _words(backend: str, settings: Mapping[str, SettingValue]) -> list[str]:
@@ -149,7 +155,7 @@ def _difference(plan: RunPlan, rows: Sequence[BenchRow]) -> str | None:
             return f"it ran with {name} {row.columns[name][:40]}, and {value} was asked for"
     if row.prompt_tokens >= _LONG_PROMPT and row.decode.mean > row.prefill.mean:
         rates = f"{row.decode.mean:.6g} tokens/s generated and {row.prefill.mean:.6g} of the prompt"
-        end = f"the text ended before its {row.generated_tokens} tokens"
+        end = f"the text may have ended before its {row.generated_tokens} tokens"
         return f"{rates}: {end}, and the tool counts them all"
     return None
 

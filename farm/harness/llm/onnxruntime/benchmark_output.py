@@ -142,8 +142,8 @@ def generated_text(stdout: str, prompt: str) -> str | None:
     text, end, _ = rest.rpartition(_OUTPUT_END)
     if not begin or not end:
         return None
-    for known in (prompt, _TAG.sub("", prompt)):
-        _, found, behind = text.partition(known.strip())
+    for known in filter(None, (prompt.strip(), _TAG.sub("", prompt).strip())):
+        _, found, behind = text.partition(known)
         if found:
             return behind
     return text

@@ -1,5 +1,6 @@
 """Ways of computing that are known to be slow, as the file shows them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -25,13 +26,13 @@ def test_convolutions_of_executorch_that_no_delegate_took(file: str, expected: S
     assert slow_path((EXECUTORCH / file).read_bytes(), Format.EXECUTORCH) is expected
 
 
-def tflite(kind: int, taken: int, weights: int) -> bytes:
+def tflite(kind: int, taken: int, weights: int, operands: Sequence[int] = (0, 1)) -> bytes:
     """One operator on tensors of these types."""
 
     def tensor(type: int) -> Item:
         return table({0: numbers("i", [1, 4, 4, 4]), 1: number("b", type)})
 
-    operator = table({0: number("I", 0), 1: numbers("i", [0, 1]), 2: numbers("i", [2])})
+    operator = table({0: number("I", 0), 1: numbers("i", operands), 2: numbers("i", [2])})
     tensors = vector([tensor(taken), tensor(weights), tensor(taken)])
     graph = table({0: tensors, 3: vector([operator])})
     code = table({0: number("b", kind), 3: number("i", kind)})
@@ -53,6 +54,13 @@ def test_convolutions_of_tflite_whose_activations_are_quantized_in_each_run(
     kind: int, taken: int, weights: int, expected: SlowPath | None
 ) -> None:
     assert slow_path(tflite(kind, taken, weights), Format.TFLITE) is expected
+
+
+def test_other_operators_may_have_any_number_of_operands() -> None:
+    concatenation = 2
+    content = tflite(concatenation, TensorType.FLOAT32, TensorType.FLOAT32, operands=[0, 1] * 12)
+    found = file_contents(memoryview(content), Format.TFLITE)
+    assert (found.slow_path, found.operators) == (None, {"CONCATENATION": 1})
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,11 @@ def test_the_text_stands_in_for_a_file_that_was_not_written() -> None:
     assert found.samples_ns[0] == 98282891
 
 
+def test_what_a_model_writes_is_no_file_of_a_run_that_did_not_ask_for_one() -> None:
+    found = sample.reading(NAME, TEXTS + printed_file(b"\x0a\xff"), stderr=WARM)
+    assert found.samples_ns[0] == 98282891
+
+
 def test_the_file_is_no_part_of_the_generated_text() -> None:
     found = sample.reading(NAME, TEXTS + printed_file(WRITTEN), stderr=WARM, metric_proto_file_path=True)
     assert found.generation is not None

@@ -10,6 +10,7 @@ from farm.core.runs.derived.generation import Regime
 from farm.core.runs.measurement import Outcome, Quality, RunFailure
 from farm.core.runs.quality import assess_quality
 from farm.core.runs.stats import summarize_samples
+from farm.harness.base.adapter import ClockScope
 from farm.harness.registry import get_harness, harness_names
 from tests.support.harness import tool_samples as sample
 
@@ -75,8 +76,16 @@ def test_a_cold_run_is_one_repetition_of_one_test_without_warm_up() -> None:
     assert "pp512 is in it" in refusal(PROMPT, regime="cold")
 
 
+def test_a_run_from_before_there_were_regimes_has_none() -> None:
+    planned = sample.plan(NAME)
+    before = replace(planned, settings={k: v for k, v in planned.settings.items() if k != "regime"})
+    found = sample.get_harness(NAME).parse(before, sample.evidence_of(before, REAL))
+    assert not isinstance(found, RunFailure)
+    assert found.generation is None
+
+
 def test_the_regime_is_kept_with_a_warm_run() -> None:
-    found = sample.reading(NAME, REAL)
+    found = sample.reading(NAME, REAL, regime="warm")
     assert found.generation is not None
     assert (found.generation.regime, found.generation.text_sha256) == (Regime.WARM, None)
     # The farm did not look: that is not the same as none.
@@ -246,4 +255,6 @@ def test_the_last_line_of_an_output_that_was_cut_is_not_read() -> None:
 def test_its_times_are_not_those_of_one_inference() -> None:
     scopes = {name: get_harness(name).clock_scope for name in harness_names()}
     of_tokens = [name for name, scope in scopes.items() if scope is scopes[NAME]]
-    assert of_tokens == ["litert_lm_advanced_main", NAME, "llama_main", "llm_bench", "model_benchmark"]
+    assert of_tokens == ["litert_lm_advanced_main", NAME, "llama_main", "llm_bench"]
+    # A token is no generation.
+    assert scopes["model_benchmark"] is ClockScope.ONE_TOKEN

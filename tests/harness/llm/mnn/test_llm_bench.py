@@ -93,7 +93,7 @@ def test_other_work_than_was_asked_for_gives_no_number(changed: dict[str, Any], 
 def test_a_rate_of_tokens_that_were_never_made_is_refused() -> None:
     # Where a text ended early, older releases divide all tokens by the time of some: seen with Gemma 3.
     failed = sample.failure(NAME, OLD.replace("32.10 ± 0.58", "316.10 ± 2.58"))
-    assert "the text ended before its 128 tokens" in failed.message
+    assert "the text may have ended before its 128 tokens" in failed.message
     short = OLD.replace("prompt=512", "prompt=8").replace("145.88", "30.00")
     assert sample.metrics(sample.reading(NAME, short, n_prompt=8))["decode_rate"] == 32.10
 

@@ -247,6 +247,11 @@ def test_a_degenerate_text_is_wrong_output_whatever_the_prompt_is(
     assert quality(WARM, **(OF_WARM | {"prompt": prompt}))[0] is Quality.VALID
 
 
+@pytest.mark.parametrize("prompt", ["", "  ", "<s>"])
+def test_a_prompt_without_text_is_not_looked_for(prompt: str) -> None:
+    assert quality(WARM, **(OF_WARM | {"prompt": prompt}))[0] is Quality.VALID
+
+
 def test_an_older_tool_that_knows_no_random_tokens_is_unsupported() -> None:
     said = "Error: Unknown option: --use_random_tokens\nUsage: model_benchmark -i <model path>\n"
     failed = sample.failure(NAME, "", stderr=said, code=1, prompt_length=16)
