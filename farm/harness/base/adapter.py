@@ -40,7 +40,7 @@ class ClockScope(StrEnum):
     #: One inference, with the copies of its input and output.
     INFERENCE_AND_COPIES = "inference_and_copies"
     #: One token of a generation.
-    ONE_TOKEN = "one_token"
+    DECODING_STEP = "decoding_step"
     #: The tokens of a prompt, or those of a generation.
     TOKENS = "tokens"
     #: The process, from its start to its end.

@@ -80,10 +80,13 @@ async def test_a_ceiling_that_falls_and_recovers_within_a_run_is_in_its_evidence
 
 async def test_memory_that_is_swapped_out_during_a_run_is_in_its_evidence(bench: Bench) -> None:
     set_course(bench.handle.state, Course(steps=(CourseStep(at_s=0.8, swap_kb=20_480),)))
-    # Until a sample has it: a busy machine takes them late.
-    samples = trace_of(await run(bench, "until grep -q ' 20480 ' run.trace; do sleep 0.1; done")).samples
-    swapped = [sample for sample in samples if sample.swap_bytes == 20_480 * 1024]
+    # Until a whole sample has it: a busy machine takes them late.
+    seen = r"grep -q ' 20480 .*\.$$' run.trace"
+    samples = trace_of(await run(bench, f"until {seen}; do sleep 0.1; done")).samples
+    swapped = [sample for sample in samples if sample.swap_bytes]
     assert swapped
+    # Of each process of the run: the shell, and what it starts.
+    assert {sample.swap_bytes % (20_480 * 1024) for sample in swapped if sample.swap_bytes} == {0}
     assert swapped[0].rss_bytes
     set_course(bench.handle.state, Course())
     assert not (bench.handle.state / "proc").exists()

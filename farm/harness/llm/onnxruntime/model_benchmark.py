@@ -90,7 +90,7 @@ class ModelBenchmark(ToolHarness):
     metrics = (PREFILL_RATE, DECODE_RATE, FIRST_TOKEN, _MEMORY)
     sustained_flags = None
     sustained_obstacle = "model_benchmark prints means over all that it does, which show no course"
-    clock_scope = ClockScope.ONE_TOKEN
+    clock_scope = ClockScope.DECODING_STEP
     clock_covers = (
         "a token after the first, with sampling: the tool's mean over all of them in all repetitions;"
         " tokenization and loading are in nothing that it prints"

@@ -257,4 +257,4 @@ def test_its_times_are_not_those_of_one_inference() -> None:
     of_tokens = [name for name, scope in scopes.items() if scope is scopes[NAME]]
     assert of_tokens == ["litert_lm_advanced_main", NAME, "llama_main", "llm_bench"]
     # A token is no generation.
-    assert scopes["model_benchmark"] is ClockScope.ONE_TOKEN
+    assert scopes["model_benchmark"] is ClockScope.DECODING_STEP

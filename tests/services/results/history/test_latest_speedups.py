@@ -201,7 +201,7 @@ def sides_like(one: Measurement) -> st.SearchStrategy[list[Measurement]]:
     """Measurements of a cell with all that makes a difference to what counts."""
     return st.lists(
         st.builds(
-            lambda **changes: replace(one, **changes),
+            lambda **changes: one._replace(**changes),
             round=st.integers(0, 9),
             repeat=st.integers(0, 1),
             value_ns=st.floats(1e3, 1e9),

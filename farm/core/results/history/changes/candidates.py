@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from farm.core.results.history.changes.breaks import Catalog, VersionBreak
-from farm.core.results.history.changes.choice import PLANNED_NARROW, Candidate
+from farm.core.results.history.changes.choice import Candidate
 from farm.core.results.history.changes.differences import (
     FEW_DEGREES,
     Difference,
@@ -25,6 +25,8 @@ PLANNED = 3.5
 PLANNED_ABSOLUTE = 3.8
 #: The same of one device, whose own wander is what a score is measured by.
 PLANNED_DEVICE = 3.2
+#: Of one series of many that a break concerns, or of a narrower scope: more of them can be found by chance.
+PLANNED_NARROW = 4.2
 #: Sessions after a break, in at least one series, and in all of them together.
 _LEAST_AFTER = 2
 _LEAST_AFTER_TOTAL = 3
@@ -241,6 +243,7 @@ class CandidateFinder:
                 threshold=PLANNED if is_whole else PLANNED_NARROW,
                 break_=known,
                 is_planned=True,
+                is_part=not is_whole,
                 shift=mean.shift,
                 precision=mean.precision,
             )
@@ -310,7 +313,13 @@ class CandidateFinder:
             version = {"network": first.network, "variant": first.variant}
 
         def candidate(
-            scope: dict[str, str], devices: Iterable[int], z: float, size: float, least: float
+            scope: dict[str, str],
+            devices: Iterable[int],
+            z: float,
+            size: float,
+            least: float,
+            *,
+            is_part: bool = False,
         ) -> Candidate:
             changed = {row: known.tick_by_row[row] for device in devices for row in by_device[device]}
             return Candidate(
@@ -324,6 +333,7 @@ class CandidateFinder:
                 is_absolute=True,
                 break_=known,
                 is_planned=True,
+                is_part=is_part,
             )
 
         changed = {row: known.tick_by_row[row] for device in parts for row in by_device[device]}
@@ -342,4 +352,4 @@ class CandidateFinder:
                     and self.ratios_stayed({row: known.tick_by_row[row] for row in by_device[device]}, size)
                 ):
                     scope = {**version, "device": catalog.devices[device]}
-                    yield candidate(scope, [device], z, size, PLANNED_NARROW)
+                    yield candidate(scope, [device], z, size, PLANNED_NARROW, is_part=True)

@@ -9,9 +9,6 @@ from farm.core.results.history.changes.breaks import VersionBreak
 from farm.core.results.history.changes.points import Cause
 from farm.core.results.statistics.families import discoveries
 
-#: Least standard normal score of one series of many that a break concerns, or of a narrower scope: more of
-#: them can be found by chance.
-PLANNED_NARROW = 4.2
 #: The least effect: smaller estimates are no change.
 LEAST_EFFECT = 0.015
 #: The further series of a wider scope move by this share of the others.
@@ -41,6 +38,8 @@ class Candidate:
     precision: float = 0.0
     #: Tested because a version changed, and not found by a scan.
     is_planned: bool = False
+    #: A planned test of a part of what the version concerns.
+    is_part: bool = False
     #: Part of a change that was told.
     is_known: bool = False
     #: Found by a scan over so many latest sessions.
@@ -52,11 +51,6 @@ class Candidate:
         return self.z**2 - self.threshold**2
 
     @property
-    def is_narrow(self) -> bool:
-        """Return whether it is a test of a part of what a version concerns."""
-        return self.threshold >= PLANNED_NARROW
-
-    @property
     def p_value(self) -> float:
         """Return the chance of such a score without any change."""
         return math.erfc(abs(self.z) / math.sqrt(2))
@@ -66,11 +60,11 @@ class Significance(NamedTuple):
     """The largest p-values that stand among the planned tests of a day; -1 where none does."""
 
     of_whole: float
-    of_narrow: float
+    of_part: float
 
     def admits(self, candidate: Candidate) -> bool:
         """Return whether a planned test stands."""
-        return candidate.p_value <= (self.of_narrow if candidate.is_narrow else self.of_whole)
+        return candidate.p_value <= (self.of_part if candidate.is_part else self.of_whole)
 
 
 def significance(candidates: Iterable[Candidate]) -> Significance:
@@ -80,9 +74,10 @@ def significance(candidates: Iterable[Candidate]) -> Significance:
     tests of whole scopes stand beside: a build that is tested in a dozen parts would hide its own change.
     """
     tests = list(candidates)
-    of_all = _largest([test.p_value for test in tests])
-    of_whole = _largest([test.p_value for test in tests if not test.is_narrow])
-    return Significance(of_whole=max(of_whole, of_all), of_narrow=of_all)
+    return Significance(
+        of_whole=_largest([test.p_value for test in tests if not test.is_part]),
+        of_part=_largest([test.p_value for test in tests]),
+    )
 
 
 def _largest(p_values: Sequence[float]) -> float:

@@ -3,13 +3,14 @@
 import pytest
 
 from farm.core.results.history.changes.breaks import VersionBreak
-from farm.core.results.history.changes.choice import PLANNED_NARROW, Candidate, significance, strongest
+from farm.core.results.history.changes.candidates import PLANNED_DEVICE, PLANNED_NARROW
+from farm.core.results.history.changes.choice import Candidate, significance, strongest
 from farm.core.results.history.changes.points import Cause
 
 BREAK = VersionBreak(cause=Cause.OS, version="o2", day=10)
 
 
-def planned(z: float, *, threshold: float = 3.2) -> Candidate:
+def planned(z: float, *, is_part: bool = False) -> Candidate:
     return Candidate(
         cause=Cause.OS,
         scope={"os": "o2"},
@@ -17,16 +18,26 @@ def planned(z: float, *, threshold: float = 3.2) -> Candidate:
         day=10,
         z=z,
         size=0.05,
-        threshold=threshold,
+        threshold=PLANNED_NARROW if is_part else PLANNED_DEVICE,
         break_=BREAK,
         is_planned=True,
+        is_part=is_part,
     )
 
 
 def test_a_build_that_is_tested_in_many_parts_does_not_hide_its_own_change() -> None:
     whole = planned(3.3)
-    tests = [whole, *(planned(0.5, threshold=PLANNED_NARROW) for _ in range(14))]
+    tests = [whole, *(planned(0.5, is_part=True) for _ in range(14))]
     assert strongest(tests, stands=significance(tests)) is whole
+
+
+def test_strong_parts_of_other_builds_do_not_let_a_build_stand_that_does_not_among_builds() -> None:
+    tests = [
+        planned(3.3),
+        *(planned(0.5) for _ in range(14)),
+        *(planned(6.0, is_part=True) for _ in range(14)),
+    ]
+    assert not significance(tests).admits(tests[0])
 
 
 def test_among_many_builds_of_a_day_the_same_score_is_chance() -> None:
@@ -36,6 +47,6 @@ def test_among_many_builds_of_a_day_the_same_score_is_chance() -> None:
 
 @pytest.mark.parametrize(("z", "is_told"), [(4.1, False), (4.3, True)])
 def test_a_part_needs_its_own_score(z: float, is_told: bool) -> None:
-    part = planned(z, threshold=PLANNED_NARROW)
-    tests = [planned(0.5), part, *(planned(0.5, threshold=PLANNED_NARROW) for _ in range(13))]
+    part = planned(z, is_part=True)
+    tests = [planned(0.5), part, *(planned(0.5, is_part=True) for _ in range(13))]
     assert (strongest(tests, stands=significance(tests)) is part) is is_told
