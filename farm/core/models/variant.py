@@ -156,8 +156,11 @@ class Fidelity:
 class Tuning:
     """How machine code was tuned: by so many measured schedules, in a file of records that the farm keeps."""
 
+    #: Schedules that were tried, those that failed among them.
     trials: Cardinal
+    #: SHA-256 of the file of records, an artifact of the farm.
     records: Digest
+    #: Of the file of records.
     size_bytes: Bytes
 
 

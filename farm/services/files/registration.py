@@ -183,7 +183,12 @@ def _check_content(path: Path, name: str, manifest: Manifest) -> None:
 
 def _completed(stored: Manifest, manifest: Manifest) -> Manifest:
     """Return the stored manifest with what the file or its owner says now, where nothing was known."""
-    stored = replace(stored, mobile_optimized=manifest.mobile_optimized, slow_path=manifest.slow_path)
+    stored = replace(
+        stored,
+        mobile_optimized=manifest.mobile_optimized,
+        slow_path=manifest.slow_path,
+        tuning=stored.tuning or manifest.tuning,
+    )
     if manifest.macs_uncounted != NOT_READ:
         stored = replace(
             stored,

@@ -20,6 +20,7 @@ from farm.database.tables import (
     measurements,
     program_files,
     variant_files,
+    variants,
 )
 from farm.database.transaction import Tx
 from farm.store.matrices import lazy_expansion
@@ -162,8 +163,17 @@ def _digests_of_unstored_cells(connection: Connection) -> set[Digest]:
 
 
 def measured_digests(connection: Connection) -> set[Digest]:
-    """Return the artifacts with measurements."""
-    return _digests_of_cells(connection, cells.c.cell_id.in_(sa.select(measurements.c.cell_id)))
+    """Return the artifacts with measurements, and the records that measured libraries were tuned by."""
+    is_measured = cells.c.cell_id.in_(sa.select(measurements.c.cell_id))
+    records = variants.c.manifest[("tuning", "records")].as_string()
+    of_tuned = (
+        sa.select(records)
+        .join(cells, cells.c.variant_id == variants.c.variant_id)
+        .where(records.is_not(None), is_measured)
+        .distinct()
+    )
+    tuned_by = {Digest(each) for each in connection.execute(of_tuned).scalars()}
+    return _digests_of_cells(connection, is_measured) | tuned_by
 
 
 def _digests_of_cells(connection: Connection, which: sa.ColumnElement[bool]) -> set[Digest]:

@@ -1,5 +1,7 @@
 """Records by which a library was tuned: kept with the variant, and on no device."""
 
+from dataclasses import replace
+
 import pytest
 
 from farm.core.base.ids import Digest, digest_of
@@ -9,9 +11,9 @@ from farm.core.operations.role import Caller, Role
 from farm.database.transaction import bind_tx
 from farm.services.files.registration import check_variant_file, register_variant
 from farm.services.files.stored_files import remove_file
-from farm.store.files.artifacts import put_artifact
+from farm.store.files.artifacts import measured_digests, put_artifact
 from farm.store.files.variants import list_variants, variants_of_file
-from tests.support.farm.service_fixture import ANN, FarmRig, model_file
+from tests.support.farm.service_fixture import ANN, FarmRig, good_evidence, model_file
 
 BOB = Caller(name="bob", role=Role.SUBMITTER, is_authenticated=False)
 EVE = Caller(name="eve", role=Role.SUBMITTER, is_authenticated=False)
@@ -65,6 +67,24 @@ def test_records_go_to_no_device(farm: FarmRig) -> None:
     farm.submit(axes=axes, settings={"use_bundled_input": 0}, baseline=None, rounds=1)
     [assignment] = host.exchange().assignments
     assert digest_of(RECORDS) not in {file.digest for file in assignment.plan.files}
+
+
+def test_records_are_measured_with_their_library(farm: FarmRig) -> None:
+    host = farm.healthy_host("phone-1")
+    records = stored(farm, RECORDS)
+    registered(farm, tuned_manifest(farm, records))
+    axes = {"model": "net", "precision": "float32", "format": "lite", "backend": "cpu"}
+    farm.submit(axes=axes, settings={"use_bundled_input": 0}, baseline=None, rounds=1)
+    assert records not in farm.read(measured_digests)
+    host.run(good_evidence)
+    assert records in farm.read(measured_digests)
+
+
+def test_a_library_that_was_registered_without_its_records_gets_them(farm: FarmRig) -> None:
+    manifest = tuned_manifest(farm, stored(farm, RECORDS))
+    assert registered(farm, replace(manifest, tuning=None)).manifest.tuning is None
+    assert registered(farm, manifest).manifest.tuning == manifest.tuning
+    assert registered(farm, replace(manifest, tuning=None)).manifest.tuning == manifest.tuning
 
 
 def test_a_library_runs_on_when_its_records_were_removed(farm: FarmRig) -> None:
