@@ -130,7 +130,7 @@ def _slow_path_text(path: SlowPath) -> str:
     match path:
         case SlowPath.PORTABLE_KERNELS:
             return (
-                "ExecuTorch's portable kernels compute its convolutions, which is for reference; a file for"
+                "ExecuTorch's portable kernels compute convolutions of it, which is for reference; a file for"
                 " XNNPACK is many times as fast"
             )
         case SlowPath.DYNAMIC_RANGE:

@@ -15,7 +15,7 @@ from tests.support.farm.service_fixture import ANN, FarmRig, HostRig
 from tests.support.sample_views import cell_setup, speedup_view
 
 SAID = {
-    SlowPath.PORTABLE_KERNELS: "portable kernels compute its convolutions",
+    SlowPath.PORTABLE_KERNELS: "portable kernels compute convolutions of it",
     SlowPath.DYNAMIC_RANGE: "quantize activations in each run",
     SlowPath.SIGNED_ACTIVATIONS: "take signed activations",
 }
