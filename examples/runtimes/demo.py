@@ -63,7 +63,7 @@ SLOW_PATHS: Mapping[tuple[str, str], str] = {
 }
 #: Runtimes and harnesses that the farm has adapters for, and that are not in the table.
 ELSEWHERE = (
-    "benchmark_model, QNN, GPU delegates: they need an Android binary, or hardware that is not here",
+    "QNN, GPU delegates: they need hardware that is not here",
     "NNAPI: `make demo-nnapi` runs it, by a library on the CPU",
     "static int8 of ncnn, MNN and TVM: nothing here makes such a file of this network",
 )

@@ -56,7 +56,7 @@ def build(runner: WheelRunner, wheels: Path, out: Path) -> None:
     """Write the program and its libraries into `out`, as a bundle.
 
     Raises:
-        FileNotFoundError: a wheel has no such library.
+        OSError: a wheel has no such library, or the bundle cannot be written.
         subprocess.CalledProcessError: the compiler fails.
     """
     runner.copy_libraries(wheels, out)
@@ -81,7 +81,7 @@ def main(runner: WheelRunner) -> int:
         return 1
     try:
         build(runner, wheels, out)
-    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+    except (OSError, subprocess.CalledProcessError) as error:
         print(f"{error}: is it {wanted}?", file=sys.stderr)
         return 1
     print(f"farm harness add {runner.name} {out} --env 'LD_LIBRARY_PATH=${{work}}/lib'")

@@ -22,6 +22,7 @@ from harnesses.compiled.benchmark_model.build import RUNNER as BENCHMARK_MODEL
 from harnesses.compiled.executor_runner.build import RUNNER as EXECUTOR_RUNNER
 from harnesses.compiled.litert_lm_advanced_main.build import RUNNER as LITERT_LM_ADVANCED_MAIN
 from harnesses.compiled.mnn_benchmark.build import runner as mnn_benchmark
+from harnesses.compiled.mnn_benchmark.build import unsupported as without_mnn
 from harnesses.compiled.onnxruntime_perf_test.build import RUNNER as ONNXRUNTIME_PERF_TEST
 from harnesses.compiled.tvm_benchmark.build import RUNNER as TVM_BENCHMARK
 from harnesses.compiled.wheel_runner import WheelRunner
@@ -125,6 +126,20 @@ def test_a_runner_is_built_with_the_version_that_variants_are_built_for(
     runtime: str, runner: WheelRunner
 ) -> None:
     assert runner.versions.items() <= pinned_versions(runtime).items()
+
+
+@pytest.mark.parametrize(
+    ("machine", "python", "expected"),
+    [
+        ("x86_64", (3, 12), "for Python 3.11, and this is 3.12"),
+        ("riscv64", (3, 11), "no wheel that is known for riscv64"),
+        ("aarch64", (3, 11), ""),
+    ],
+)
+def test_what_mnn_has_no_wheel_for_is_named(machine: str, python: tuple[int, int], expected: str) -> None:
+    told = without_mnn(machine, python)
+    assert (told is None) is (expected == "")
+    assert expected in (told or "")
 
 
 def test_the_runner_of_litert_lm_is_built_with_the_version_that_the_script_of_virtual_phones_runs_on() -> (

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from statistics import fmean
 
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Better, Metric, Reading, RunFailure
@@ -86,6 +87,27 @@ def iterations_ms(text: str) -> list[float]:
             totals.add(int(match[2]))
     is_whole = totals == {len(ms_by_number)} and sorted(ms_by_number) == list(range(1, len(ms_by_number) + 1))
     return [ms_by_number[number] for number in sorted(ms_by_number)] if is_whole else []
+
+
+def other_iterations(
+    iterations_ms: Sequence[float], mean_ms: float, *, summed: int | None, tolerance_ms: float
+) -> str | None:
+    """Return why the printed iterations are not those of the stated mean; None where they are.
+
+    Args:
+        iterations_ms: their times in milliseconds, at least one.
+        mean_ms: the stated mean.
+        summed: of how many iterations it is; None where that is not printed. Fewer that are printed are the
+            first of them, and their mean may be another one.
+        tolerance_ms: by how much the mean of all of them may differ from the stated one.
+    """
+    count, found_ms = len(iterations_ms), fmean(iterations_ms)
+    if summed is not None and count < summed:
+        return None
+    if summed in (None, count) and abs(found_ms - mean_ms) <= tolerance_ms:
+        return None
+    stated = f"{mean_ms:.6g} ms" if summed is None else f"{mean_ms:.6g} ms of {summed}"
+    return f"{count} inferences of {found_ms:.6g} ms are not those of the stated mean, {stated}"
 
 
 def time_reading(

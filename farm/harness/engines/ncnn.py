@@ -24,6 +24,7 @@ from farm.harness.base.tool_result import (
     combined_output,
     iterations_ms,
     missing_times_failure,
+    other_iterations,
     row_reading,
 )
 from farm.harness.failures.classification import unreadable_failure
@@ -141,10 +142,10 @@ class Benchncnn(ToolHarness):
             )
             return unreadable_failure(evidence, why)
         row, iterations = output.networks[0], iterations_ms(text)
-        if iterations and abs(sum(iterations) / len(iterations) - row.mean_ms) > _ROUNDED_MS:
-            mean_ms = sum(iterations) / len(iterations)
-            why = f"{len(iterations)} inferences of {mean_ms:.6g} ms are not the {row.mean_ms} ms of its row"
-            return unreadable_failure(evidence, why)
+        if iterations and (
+            wrong := other_iterations(iterations, row.mean_ms, summed=None, tolerance_ms=_ROUNDED_MS)
+        ):
+            return unreadable_failure(evidence, wrong)
         return row_reading(
             plan,
             evidence,

@@ -26,7 +26,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostShown = 8;
-// More lines than these are cut off on their way; the mean is printed in any case.
+// More lines than these are cut off on their way. Of a longer loop these are the first, so that all runs of a series
+// have single inferences, however many of them fit into the time.
 constexpr size_t kMostIterations = 10000;
 
 struct Flags {
@@ -296,7 +297,11 @@ size_t own_nodes(LiteRtEnvironment environment, LiteRtModel model, const Flags& 
   const char* text = nullptr;
   check(LiteRtGetProfileSummary(profiler, network.compiled, &text), "cannot profile");
   // Tables of the same nodes follow the first, which is in the order of the run.
-  const std::string profile = std::string(text).substr(0, std::strstr(text, "Top by Computation Time") - text);
+  const char* end = std::strstr(text, "Top by Computation Time");
+  if (end == nullptr) {
+    refuse("the profile has another form: the nodes that XNNPACK left cannot be counted");
+  }
+  const std::string profile(text, end);
   size_t count = 0;
   for (size_t at = 0; (at = profile.find("[Builtin]:", at)) != std::string::npos; ++at) {
     ++count;
@@ -368,8 +373,9 @@ int main(int argc, char** argv) {
     refuse("nothing was timed: num_runs and min_secs are 0, or max_secs is");
   }
   // Behind the loop: printing takes time.
-  for (size_t i = 0; i < times.size() && times.size() <= kMostIterations; ++i) {
-    std::printf("INFO: Iteration %zu of %zu: %.6f ms\n", i + 1, times.size(), times[i] / 1e3);
+  const size_t shown = std::min(times.size(), kMostIterations);
+  for (size_t i = 0; i < shown; ++i) {
+    std::printf("INFO: Iteration %zu of %zu: %.6f ms\n", i + 1, shown, times[i] / 1e3);
   }
   show_loop(times);
   show_outputs(network);

@@ -4,6 +4,8 @@
 // runtime measure, and prints what the runtime measured as the original does (runtime/engine/io_types.cc). It has the
 // CPU only, and refuses flags that it does not know.
 
+#include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -42,6 +44,7 @@ struct Flags {
       {"num_cpu_threads", "0"},
       {"num_iterations", "1"},
       {"max_num_tokens", "0"},
+      {"metric_proto_file_path", ""},
   };
 
   const std::string& text(const char* name) const { return value_by_name.at(name); }
@@ -128,7 +131,57 @@ void show(LiteRtLmBenchmarkInfo info) {
   std::fprintf(stderr, "%s", kRule);
 }
 
-void iterate(LiteRtLmEngine engine, const Flags& flags) {
+// Protobuf: fields of LitertLmMetricsList (runtime/proto/litert_lm_metrics.proto).
+std::string varint(uint64_t value) {
+  std::string written;
+  for (; value > 0x7F; value >>= 7) {
+    written += static_cast<char>((value & 0x7F) | 0x80);
+  }
+  return written + static_cast<char>(value);
+}
+
+std::string message(int number, const std::string& content) {
+  return varint(number << 3 | 2) + varint(content.size()) + content;
+}
+
+std::string integer(int number, uint64_t value) { return varint(number << 3) + varint(value); }
+
+// Little-endian, as every ABI of Android is.
+std::string real(int number, double value) {
+  return varint(number << 3 | 1) + std::string(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+uint64_t rounded_us(double seconds) { return static_cast<uint64_t>(std::llround(seconds * 1e6)); }
+
+std::string turn_of(int tokens, double rate) {
+  return integer(1, rate > 0 ? rounded_us(tokens / rate) : 0) + integer(2, tokens) + real(3, rate);
+}
+
+// Returns an iteration as a message LitertLmMetrics: phases, turns, time to first token.
+std::string metrics_of(LiteRtLmBenchmarkInfo info) {
+  const uint64_t init_us = rounded_us(litert_lm_benchmark_info_get_total_init_time_in_second(info));
+  std::string written = message(2, message(1, "Init Total") + integer(2, init_us));
+  for (int turn = 0; turn < litert_lm_benchmark_info_get_num_prefill_turns(info); ++turn) {
+    written += message(4, turn_of(litert_lm_benchmark_info_get_prefill_token_count_at(info, turn),
+                                  litert_lm_benchmark_info_get_prefill_tokens_per_sec_at(info, turn)));
+  }
+  for (int turn = 0; turn < litert_lm_benchmark_info_get_num_decode_turns(info); ++turn) {
+    written += message(5, turn_of(litert_lm_benchmark_info_get_decode_token_count_at(info, turn),
+                                  litert_lm_benchmark_info_get_decode_tokens_per_sec_at(info, turn)));
+  }
+  return written + real(7, litert_lm_benchmark_info_get_time_to_first_token(info));
+}
+
+void write_file(const std::string& path, const std::string& content) {
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  const bool is_written = file != nullptr && std::fwrite(content.data(), 1, content.size(), file) == content.size();
+  if (file == nullptr || std::fclose(file) != 0 || !is_written) {
+    refuse("cannot write " + path);
+  }
+}
+
+// Returns what was measured, as a message LitertLmMetrics.
+std::string iterate(LiteRtLmEngine engine, const Flags& flags) {
   const auto session = created(litert_lm_engine_create_session(engine, nullptr), "cannot create a session");
   const std::string& prompt = flags.text("input_prompt");
   const auto input = created(litert_lm_input_data_create(kLiteRtLmInputDataTypeText, prompt.data(), prompt.size()),
@@ -142,9 +195,11 @@ void iterate(LiteRtLmEngine engine, const Flags& flags) {
   litert_lm_responses_delete(responses);
   const auto info = created(litert_lm_session_get_benchmark_info(session), "the runtime measured nothing");
   show(info);
+  const std::string metrics = metrics_of(info);
   litert_lm_benchmark_info_delete(info);
   litert_lm_input_data_delete(input);
   litert_lm_session_delete(session);
+  return metrics;
 }
 
 }  // namespace
@@ -153,9 +208,13 @@ int main(int argc, char** argv) {
   const Flags flags = flags_of(argc, argv);
   litert_lm_set_min_log_level(kLiteRtLmLogLevelError);
   const LiteRtLmEngine engine = engine_of(flags);
+  std::string metrics;
   for (int i = 0; i < flags.number("num_iterations"); ++i) {
-    iterate(engine, flags);
+    metrics += message(1, iterate(engine, flags));
   }
   litert_lm_engine_delete(engine);
+  if (!flags.text("metric_proto_file_path").empty()) {
+    write_file(flags.text("metric_proto_file_path"), metrics);
+  }
   return 0;
 }

@@ -13,14 +13,20 @@ from pathlib import Path
 
 from harnesses.compiled.wheel_runner import WheelRunner, main
 
+#: The wheel's library is named after it.
+_PYTHON = (3, 11)
 #: Of OpenMP, which the wheel brings.
 _OPENMP = {"aarch64": "libgomp-d22c30c5.so.1.0.0", "x86_64": "libgomp-a34b3233.so.1.0.0"}
 
 
 def runner(machine: str) -> WheelRunner:
-    """Return the program for a kind of machine, by the name that its kernel has for it."""
-    library = f"_mnncengine.cpython-311-{machine}-linux-gnu.so"
-    openmp = _OPENMP.get(machine, "")
+    """Return the program for a kind of machine, by the name that its kernel has for it.
+
+    Raises:
+        KeyError: MNN has no wheel for such machines.
+    """
+    library = f"_mnncengine.cpython-{''.join(map(str, _PYTHON))}-{machine}-linux-gnu.so"
+    openmp = _OPENMP[machine]
     return WheelRunner(
         name="mnn_benchmark",
         versions={"mnn": "3.6.1"},
@@ -44,5 +50,18 @@ def _arguments(wheels: Path, library: str) -> list[str]:
     ]
 
 
+def unsupported(machine: str, python: tuple[int, int]) -> str | None:
+    """Return why the program cannot be built from the wheel of a machine's Python; None when it can."""
+    if python != _PYTHON:
+        wanted, found = (".".join(map(str, version)) for version in (_PYTHON, python))
+        return (
+            f"it takes MNN's wheel for Python {wanted}, and this is {found}. hint: run it by python{wanted}"
+        )
+    if machine not in _OPENMP:
+        return f"MNN has no wheel that is known for {machine}, only for {' and '.join(_OPENMP)}"
+    return None
+
+
 if __name__ == "__main__":
-    sys.exit(main(runner(platform.machine())))
+    _machine = platform.machine()
+    sys.exit(unsupported(_machine, sys.version_info[:2]) or main(runner(_machine)))

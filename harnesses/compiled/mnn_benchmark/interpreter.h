@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -81,6 +82,8 @@ class Interpreter {
   // Without a name, the first.
   Tensor* getSessionInput(const Session*, const char* name);
   Tensor* getSessionOutput(const Session*, const char* name);
+  // By their names.
+  const std::map<std::string, Tensor*>& getSessionInputAll(const Session*) const;
   // 0 is success.
   int runSession(Session*) const;
 };

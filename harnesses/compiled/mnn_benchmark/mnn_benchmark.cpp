@@ -125,8 +125,15 @@ Network loaded(const std::string& path, int threads, int precision) {
   if (network.input == nullptr || network.output == nullptr) {
     refuse("the network has no input or no output: " + path);
   }
-  if (count_of(*network.input) == 0) {
-    refuse("the network leaves the size of its input free: " + path);
+  const size_t inputs = interpreter->getSessionInputAll(session).size();
+  if (inputs > 1) {
+    refuse("the network has " + std::to_string(inputs) + " inputs, and one can be filled: " + path);
+  }
+  // MNN states a free size as -1.
+  for (const int size : network.input->shape()) {
+    if (size <= 0) {
+      refuse("the network leaves the size of its input free: " + path);
+    }
   }
   network.given = Tensor::createHostTensorFromDevice(network.input, false);
   network.taken = Tensor::createHostTensorFromDevice(network.output, false);

@@ -78,6 +78,36 @@ def test_what_it_cannot_do_is_an_error(
     assert expected in found.stderr
 
 
+#: Run by a Python of its own: MNN reports on its start.
+NETWORKS = """
+import sys
+import MNN.expr as F
+made = [F.placeholder(shape, F.NCHW, F.float) for shape in {shapes}]
+for number, each in enumerate(made):
+    each.name = f"in{{number}}"
+F.save([F.relu(made[0] + made[-1])], sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize(
+    ("shapes", "expected"),
+    [
+        ([[1, 3, -1, 4]], "leaves the size of its input free"),
+        ([[1, 3, -1, -1]], "leaves the size of its input free"),
+        ([[1, 3, 4, 4], [1, 3, 4, 4]], "has 2 inputs"),
+    ],
+)
+def test_inputs_that_it_cannot_fill_are_an_error(
+    bundle: Path, tmp_path: Path, shapes: list[list[int]], expected: str
+) -> None:
+    script = NETWORKS.format(shapes=shapes)
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "net.mnn")], check=True, timeout=120)
+    found = evidence(bundle, tmp_path, "2")
+    assert found.exit is not None
+    assert found.exit.code == 1
+    assert expected in found.stderr
+
+
 def test_what_is_no_network_gives_no_number(bundle: Path, tmp_path: Path) -> None:
     (tmp_path / "net.mnn").write_bytes(b"no network at all" * 9)
     found = evidence(bundle, tmp_path, "2")

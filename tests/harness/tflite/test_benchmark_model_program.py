@@ -86,6 +86,13 @@ def test_each_inference_is_a_sample(run: Run) -> None:
     assert value_by_name["memory_overall"] >= value_by_name["memory_init"] > 0
 
 
+def test_of_a_long_loop_the_first_inferences_are_samples(run: Run) -> None:
+    ran = run(samples.conv_relu(1), num_runs=10_001)
+    assert "count=10001 " in ran[1].stdout
+    found = reading_of(ran)
+    assert (len(found.samples_ns), found.expected_samples, found.mean_ns) == (10_000, 10_000, None)
+
+
 def test_work_for_a_time_ends_after_it(run: Run) -> None:
     assert 0.5e9 < sum(reading_of(run(samples.conv_relu(), num_runs=1, min_secs=0.6)).samples_ns) < 30e9
 

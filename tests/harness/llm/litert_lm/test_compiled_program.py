@@ -11,6 +11,7 @@ import pytest
 
 from farm.harness.base.output_lines import plain_lines
 from farm.harness.llm.litert_lm.benchmark_info import benchmark_infos
+from farm.harness.llm.litert_lm.metrics_proto import metrics_infos
 
 ROOT = Path(__file__).parents[4]
 PROGRAM = "litert_lm_advanced_main"
@@ -58,6 +59,23 @@ def test_it_writes_what_the_script_of_virtual_phones_writes(bundle: Path, model:
     expected = subprocess.run(script, capture_output=True, text=True, check=True).stdout
     assert len(expected.split()) > 8
     assert done.stdout == expected * 3
+
+
+def test_its_file_of_metrics_has_what_it_prints(bundle: Path, model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "metrics.pb"
+    words = ["--benchmark", f"--model_path={model}", "--benchmark_prefill_tokens=200", "--num_iterations=2"]
+    done = ran(bundle, *words, "--benchmark_decode_tokens=4", f"--metric_proto_file_path={file}")
+    assert done.returncode == 0, done.stderr
+    printed, written = benchmark_infos(plain_lines(done.stderr)), metrics_infos(file.read_bytes())
+    assert len(printed) == len(written) == 2
+    for text, found in zip(printed, written, strict=True):
+        assert (found.prefill.tokens, found.decode.tokens) == (200, 4)
+        # The text has the durations in nanoseconds and the load time in hundredths of a millisecond.
+        assert found.prefill.duration_ns == pytest.approx(text.prefill.duration_ns, abs=600)
+        assert found.decode.duration_ns == pytest.approx(text.decode.duration_ns, abs=600)
+        assert found.load_ms == pytest.approx(text.load_ms, abs=0.006)
+    done = ran(bundle, *words, "--benchmark_decode_tokens=4", f"--metric_proto_file_path={tmp_path}")
+    assert (done.returncode, f"cannot write {tmp_path}" in done.stderr) == (1, True)
 
 
 def test_tokens_that_are_made_up_have_no_text(bundle: Path, model: Path) -> None:
