@@ -202,7 +202,9 @@ class BenchmarkModel(ToolHarness):
         if times is not None and (iterations := iterations_ms(text)):
             if (wrong := _other_iterations(iterations, times)) is not None:
                 return unreadable_failure(evidence, wrong)
-            times = _iteration_times(iterations, times)
+            # A run over minutes is judged by its end, which the first iterations do not show.
+            if plan.sustained_s is None or len(iterations) >= (times.summed or 0):
+                times = _iteration_times(iterations, times)
         if times is None:
             table = litert_output(text)
             if table.contradicts:

@@ -348,14 +348,30 @@ def test_without_all_inferences_the_value_is_the_mean() -> None:
     assert (found.samples_ns, found.mean_ns) == ((), 1.1e6)
 
 
+#: Five inferences, of which three are printed.
+LONGER = (
+    LOOPS.replace("count=3 first", "count=5 first")
+    .replace("max=1400 avg=1100", "max=1800 avg=1300")
+    .replace("(avg): 1100", "(avg): 1300")
+)
+
+
 @pytest.mark.parametrize(("asked", "expected"), [(2, 2), (4, 3), (9, 9)])
 def test_the_first_inferences_of_a_longer_loop_are_its_samples(asked: int, expected: int) -> None:
-    text = LOOPS.replace("count=3 first", "count=5 first").replace("(avg): 1100", "(avg): 1300")
-    text = text.replace("max=1400 avg=1100", "max=1800 avg=1300")
-    found = sample.reading(NAME, text, backend="xnnpack", num_runs=asked)
+    found = sample.reading(NAME, LONGER, backend="xnnpack", num_runs=asked)
     assert found.samples_ns == (900_000, 1_000_000, 1_400_000)
     # Of nine that were asked for, five are too few, and not for what was printed.
     assert (found.mean_ns, found.expected_samples) == (None, expected)
+
+
+@pytest.mark.parametrize(("text", "samples", "mean_ns"), [(LONGER, 0, 1.3e6), (LOOPS, 3, None)])
+def test_the_first_inferences_do_not_stand_for_a_run_over_minutes(
+    text: str, samples: int, mean_ns: float | None
+) -> None:
+    planned = replace(sample.plan(NAME, "xnnpack", num_runs=1), sustained_s=600)
+    found = get_harness(NAME).parse(planned, sample.evidence_of(planned, text))
+    assert isinstance(found, Reading)
+    assert (len(found.samples_ns), found.mean_ns) == (samples, mean_ns)
 
 
 @pytest.mark.parametrize(
