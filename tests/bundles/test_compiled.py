@@ -240,7 +240,7 @@ def test_the_runner_of_litert_lm_writes_what_it_does_on_a_pc(root: Path, tmp_pat
     infos = benchmark_infos(plain_lines(told))
     assert [info.decode.tokens for info in infos] == [16, 16]
     assert all(info.load_ms for info in infos)
-    script = [sys.executable, str(ROOT / "harnesses" / "litert_lm_advanced_main"), *words]
+    script = [sys.executable, str(ROOT / "harnesses" / "llm" / "litert_lm_advanced_main"), *words]
     here = subprocess.run(script, capture_output=True, text=True, check=True)
     assert len(here.stdout.split()) > 8
     assert told.splitlines()[:2] == here.stdout.splitlines() * 2
