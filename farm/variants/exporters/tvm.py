@@ -46,7 +46,7 @@ def write_tuned(
     """Write the network as `write` does, by records to which `trials` are added; return all of them.
 
     Raises:
-        VariantInvalid: nothing was measured, or it was on another ABI.
+        VariantInvalid: nothing was timed, or it was on another ABI or of another network.
     """
     module = from_exported_program(torch.export.export(net, samples[0]))
     abi = abi_of(recipe)

@@ -16,20 +16,27 @@ from farm.core.errors import VariantInvalid
 #: As the tuner names them (tvm, json_database.py).
 _WORKLOADS, _RECORDS = "database_workload.json", "database_tuning_record.json"
 _ABI_BY_CPU = {"x86_64": "x86_64", "aarch64": "arm64-v8a", "arm64": "arm64-v8a"}
+#: Of a trial that failed, the tuner says that it took 1e10 s.
+_FAILED_S = 1e9
 _HINT = "give a file of records of `farm variant records`, or the folder in which TVM's tuner keeps them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningRecords:
-    """Workloads and records, as the tuner wrote them. Every record has a workload and a target."""
+    """Workloads and records, as the tuner wrote them. Every record has a workload, seconds and a target."""
 
     workloads: tuple[Any, ...]
     records: tuple[Any, ...]
 
     @property
     def trials(self) -> int:
-        """Return how many schedules were measured, those that failed included."""
+        """Return how many schedules were tried, those that failed included."""
         return len(self.records)
+
+    @property
+    def timed(self) -> int:
+        """Return how many schedules were timed, without those that failed."""
+        return sum(_is_timed(record[1][1]) for record in self.records)
 
     @property
     def abis(self) -> set[str]:
@@ -66,8 +73,8 @@ def read_records(path: Path) -> TuningRecords:
             workloads, records = document["workloads"], document["records"]
         found = TuningRecords(workloads=tuple(workloads), records=tuple(records))
         if not all(_is_record(record, len(found.workloads)) for record in found.records):
-            raise ValueError("a record has no workload or no target")
-    except (OSError, ValueError, LookupError, TypeError) as error:
+            raise ValueError("a record has no workload, no seconds or no target")
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise VariantInvalid(f"{path} has no records of TVM's tuner: {error}", hint=_HINT) from error
     return found
 
@@ -76,10 +83,10 @@ def check_records(records: TuningRecords, abi: str) -> None:
     """Check that records can order the loops of a library.
 
     Raises:
-        VariantInvalid: there are none, or they were measured for another ABI.
+        VariantInvalid: none is of a schedule that was timed, or they were measured for another ABI.
     """
-    if not records.trials:
-        raise VariantInvalid("there are no records: no schedule was measured", hint=_HINT)
+    if not records.timed:
+        raise VariantInvalid(f"no schedule was timed in {records.trials} trials", hint=_HINT)
     if others := records.abis - {abi}:
         raise VariantInvalid(
             f"the records were measured for {', '.join(sorted(others))}, and the library is for {abi}",
@@ -93,5 +100,14 @@ def _values(path: Path) -> list[Any]:
 
 def _is_record(record: Any, workloads: int) -> bool:
     """Return whether a value has the form of a record; its trace is for TVM to read."""
-    workload, (_trace, _seconds, target, *_arguments) = record
-    return isinstance(workload, int) and 0 <= workload < workloads and isinstance(target, dict)
+    workload, (_trace, seconds, target, *_arguments) = record
+    has_workload = isinstance(workload, int) and 0 <= workload < workloads
+    return has_workload and _are_numbers(seconds) and isinstance(target, dict)
+
+
+def _are_numbers(values: Any) -> bool:
+    return isinstance(values, list) and all(type(value) in {int, float} for value in values)
+
+
+def _is_timed(seconds: list[float]) -> bool:
+    return bool(seconds) and all(0 <= value < _FAILED_S for value in seconds)

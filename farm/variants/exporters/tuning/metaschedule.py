@@ -43,9 +43,7 @@ def tuned(
     # Inherited by the processes that compile and time, which import nothing from where a person works.
     os.environ |= {"TVM_NUM_THREADS": "1", "PYTHONSAFEPATH": "1"}
     logging.getLogger("tvm.s_tir.meta_schedule").setLevel(logging.WARNING)
-    with target:
-        prepared = tvm.transform.Sequential([*_PREPARATION, relax.get_pipeline("zero")])(module)
-    tasks = relax_integration.extract_tasks(prepared, target, {})
+    tasks = _tasks(module, target)
     if not tasks:
         raise VariantInvalid("TVM finds nothing in the network that could be tuned")
     say(f"tuning {len(tasks)} parts by {trials} trials")
@@ -69,7 +67,7 @@ def tuned(
             measure_callbacks=[*MeasureCallback.create("default"), _TrialCount(trials, say)],
         )
         found = read_records(Path(folder))
-    if found.trials == (0 if records is None else records.trials):
+    if found.timed == (0 if records is None else records.timed):
         raise VariantInvalid("no schedule could be compiled and timed")
     return found
 
@@ -103,13 +101,35 @@ class _TrialCount(PyMeasureCallback):  # type: ignore[misc]
 
 
 def compiled(module: Any, target: Any, records: TuningRecords) -> Any:
-    """Return the executable whose loops are as the quickest of the records; others stay untuned."""
+    """Return the executable whose loops are as the quickest of the records; others stay untuned.
+
+    Raises:
+        VariantInvalid: no loop of the network has a record that TVM would use.
+    """
     with tempfile.TemporaryDirectory() as folder:
         records.write_folder(Path(folder))
         database = JSONDatabase(work_dir=folder)
+        if not any(_has_record(database, task, target) for task in _tasks(module, target)):
+            raise VariantInvalid(
+                "no record is of this network",
+                hint="records are of one network with its input sizes: measure some with --tune TRIALS",
+            )
         with target:
             prepared = tvm.transform.Sequential(_PREPARATION)(module)
         return relax_integration.compile_relax(database, prepared, target, params=None)
+
+
+def _tasks(module: Any, target: Any) -> list[Any]:
+    """Return the parts of the network that can be tuned."""
+    with target:
+        prepared = tvm.transform.Sequential([*_PREPARATION, relax.get_pipeline("zero")])(module)
+    return relax_integration.extract_tasks(prepared, target, {})  # type: ignore[no-any-return]
+
+
+def _has_record(database: Any, task: Any, target: Any) -> bool:
+    """Return whether a part has a record of a trial that did not fail."""
+    [part] = task.dispatched
+    return database.query_tuning_record(part, target, task.task_name) is not None
 
 
 #: What comes before loops are found; the same for tuning and for compiling, or no record would be found.

@@ -1,0 +1,1 @@
+"""Tests of what TVM's tuner measured and of what is built from it."""
