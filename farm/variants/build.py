@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
@@ -197,10 +197,17 @@ def _find_existing(path: Path, digest: Digest, say: Callable[[str], None]) -> Bu
     if not same:
         return None
     records = records_path(path) if manifest.tuning is not None else None
-    if records is not None and not records.is_file():
+    if records is not None and not _is_file_of(records, manifest.tuning):
         return None
     say("there already")
     return BuiltVariant(manifest=manifest, path=path, reused=True, records=records)
+
+
+def _is_file_of(records: Path, tuning: Tuning | None) -> bool:
+    try:
+        return tuning is not None and digest_of(records.read_bytes()) == tuning.records
+    except OSError:
+        return False
 
 
 def _build(
@@ -281,7 +288,8 @@ def _run(
         process = subprocess.Popen(
             [str(python), "-I", "-W", "ignore", "-c", _START, *words],
             env=_clean_environment(draft.parent),
-            stdin=subprocess.DEVNULL,
+            # Nothing is written to it. It closes when this process ends, however it does, and ends the build.
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
@@ -310,11 +318,10 @@ def _follow(
                     say(text)
                 elif kind == "refused":
                     refusal = _refusal(text)
-        except BaseException:
-            _kill(process)
-            raise
         finally:
             deadline.cancel()
+            # Steps end when the build ends: only what it started is still there, unless this was interrupted.
+            _kill(process)
     return refusal
 
 
@@ -322,7 +329,9 @@ def _kill(process: subprocess.Popen[str]) -> None:
     """End a build and what it started."""
     # Not waited for yet, so the number is still its own.
     if process.returncode is None:
-        os.killpg(process.pid, signal.SIGKILL)
+        # macOS refuses where all have ended.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _refusal(text: str) -> VariantInvalid:

@@ -5,10 +5,14 @@ file of records, which has those of earlier trials before, and all afterwards. S
 `step: ...` a line; a refusal as `refused: {json}`; any other failure is a traceback on stderr. Scripted
 classes, engines and import side effects are global to a process of torch. It runs in the environments of
 other runtimes too, and imports nothing but torch, what they have, and what a person's own factory imports.
+It leads a process group: when stdin closes, because the process that started it ended, the group ends.
 """
 
 import json
+import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -238,8 +242,29 @@ def _say(step: str) -> None:
     sys.stdout.flush()
 
 
+def _keep_pipes() -> None:
+    """Keep the pipes of stdin and stdout from processes that are started here, and end when stdin closes.
+
+    So the one of stdout closes when this process ends, also where those that it started go on.
+    """
+    # Duplicates are not inherited. That of stdout is open until the process has an exit code.
+    starter, steps, nothing = os.dup(0), os.dup(1), os.open(os.devnull, os.O_RDWR)
+    sys.stdout = os.fdopen(steps, "w", closefd=False)
+    for inherited in (0, 1):
+        os.dup2(nothing, inherited)
+    os.close(nothing)
+    threading.Thread(target=_end_with, args=[starter], daemon=True).start()
+
+
+def _end_with(starter: int) -> None:
+    """Wait until a pipe closes, and end this process and all that it started."""
+    os.read(starter, 1)
+    os.killpg(os.getpid(), signal.SIGKILL)
+
+
 def main(arguments: list[str]) -> int:
     """Build the variant of the arguments; return the exit code."""
+    _keep_pipes()
     source, recipe, path, facts, *tuning = arguments
     trials, records = (int(tuning[0]), Path(tuning[1])) if tuning else (0, None)
     try:
