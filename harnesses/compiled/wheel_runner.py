@@ -75,12 +75,16 @@ def main(runner: WheelRunner) -> int:
         print("no C++ compiler. hint: on Debian and Ubuntu, apt install g++", file=sys.stderr)
         return 1
     try:
-        [wheels] = {Path(str(distribution(name).locate_file(""))) for name in runner.versions}
+        folders = {Path(str(distribution(name).locate_file(""))) for name in runner.versions}
     except PackageNotFoundError as error:
         print(f"{error.name} is not installed. hint: pip install --no-deps {wanted}", file=sys.stderr)
         return 1
+    if len(folders) != 1:
+        found = " and ".join(sorted(map(str, folders)))
+        print(f"the wheels are in {found}. hint: install both into one environment", file=sys.stderr)
+        return 1
     try:
-        build(runner, wheels, out)
+        build(runner, folders.pop(), out)
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"{error}: is it {wanted}?", file=sys.stderr)
         return 1

@@ -25,6 +25,8 @@ SYSTEM_LIBRARIES = (
     "libgcc_s.so.1",
     "libstdc++.so.6",
 )
+#: Arguments of the compiler for every program with this C library, which has its own C++.
+COMPILED = ("-s", "-nostdinc++", "-nostdlib++")
 #: Of a bundle with this C library.
 LOADER_COMMAND = (f"${{work}}/lib/{_LOADER}", "--library-path", "${work}/lib", *PLAIN_COMMAND)
 
@@ -44,8 +46,8 @@ class CLibrary:
         """
         workshop.say(f"compiling {program}")
         workshop.compile(
-            *("c++", "-target", f"{_TRIPLET}.{self._version()}", "-s"),
-            *("-nostdinc++", "-nostdlib++", *self._headers()),
+            *("c++", "-target", f"{_TRIPLET}.{self._version()}"),
+            *(*COMPILED, *self._headers()),
             *arguments,
             *(str(self.find(name)) for name in ("libstdc++.so.6", "libgcc_s.so.1")),
         )

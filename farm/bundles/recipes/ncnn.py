@@ -28,6 +28,8 @@ _OPTIONS = (
     *("NCNN_BUILD_BENCHMARK=OFF", "NCNN_BUILD_TOOLS=OFF", "NCNN_BUILD_EXAMPLES=OFF"),
 )
 _PROGRAM = "benchncnn"
+#: Of the compiler, for the program itself.
+_COMPILED = ("-std=c++17", "-O2", "-static", "-s")
 
 
 def _build(workshop: Workshop) -> Sequence[ProgramPart]:
@@ -47,7 +49,7 @@ def _build(workshop: Workshop) -> Sequence[ProgramPart]:
 def _link(workshop: Workshop, includes: Sequence[Path], library: Path) -> None:
     workshop.say(f"compiling {_PROGRAM}")
     workshop.compile(
-        *("c++", *FOR_PHONES, "-std=c++17", "-O2", "-static", "-s"),
+        *("c++", *FOR_PHONES, *_COMPILED),
         *(f"-I{folder}" for folder in includes),
         *(str(SOURCE), str(library), "-o", str(workshop.out / _PROGRAM)),
     )
@@ -57,7 +59,7 @@ NCNN = BundleRecipe(
     name=_PACKAGE,
     harness=_PROGRAM,
     abi="arm64-v8a",
-    ingredients=(_SDIST_DIGEST, *INGREDIENTS, *_OPTIONS, sha256_of(SOURCE)),
+    ingredients=(_SDIST_DIGEST, *INGREDIENTS, *_OPTIONS, *_COMPILED, sha256_of(SOURCE)),
     build=_build,
     entry=_PROGRAM,
     start=Start(arguments=(), exit_code=1, text="usage: benchncnn"),

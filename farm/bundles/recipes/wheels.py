@@ -2,11 +2,12 @@
 
 import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from farm.bundles.debian import TOOLS
 from farm.bundles.packages import ARM64_WHEELS, download_package
-from farm.bundles.recipes.glibc import LOADER_COMMAND, SYSTEM_LIBRARIES, bundle_with_c_library
+from farm.bundles.recipes.glibc import COMPILED, LOADER_COMMAND, SYSTEM_LIBRARIES, bundle_with_c_library
 from farm.bundles.workshop import BundleRecipe, Start, Workshop, sha256_of, source_parts
 from farm.core.base.ids import Digest
 from farm.core.programs.built_with import ProgramPart
@@ -30,14 +31,16 @@ def _recipe(name: str, runner: WheelRunner, digests: Mapping[str, str], start: S
             have is the same for every Python.
         start: how the program is started once.
     """
+    # The digests of sources are ingredients; where they lie on this machine is none.
+    named = replace(runner, sources=tuple(Path(source.name) for source in runner.sources))
     return BundleRecipe(
         name=name,
         harness=runner.name,
         abi="arm64-v8a",
         ingredients=(
-            *(*digests.values(), pinned_versions(COMPILER)["ziglang"], *SYSTEM_LIBRARIES),
+            *(*digests.values(), pinned_versions(COMPILER)["ziglang"], *SYSTEM_LIBRARIES, *COMPILED),
             *map(sha256_of, runner.sources),
-            *runner.arguments(Path("wheels")),
+            *named.compiler_arguments(Path("wheels"), Path(runner.name)),
             *map("=".join, runner.libraries.items()),
         ),
         build=lambda workshop: _build(workshop, runner, digests),
