@@ -18,12 +18,19 @@ from farm.core.results.statistics.past_variance import (
 from farm.core.results.statistics.sessions import SessionSpread, session_spread
 from farm.core.results.statistics.verdict import DIRECTED
 from farm.core.runs.measurement import COUNTED, MIN_ROUNDS
-from farm.store.results import measurements
-from farm.store.results.measurements import Measurement
-from farm.store.results.past_pairs import PastMeasurement, SeriesPast, aa_pairs, past_measurements
+from farm.store.results.past_pairs import (
+    AAMeasurement,
+    PastMeasurement,
+    SeriesPast,
+    aa_measurements,
+    aa_pairs,
+    past_measurements,
+)
 
 #: A/A pairs are counted over so many matrices.
 AA_MATRICES = 50
+#: A/A pairs of so many devices are read at once.
+AA_DEVICES = 50
 #: Earlier sessions are looked for in so many matrices.
 SESSIONS = 12
 #: The series of baseline and candidate, and the number of the baseline's duplicates that joined it.
@@ -99,10 +106,20 @@ def aa_alarms(connection: Connection, device_ids: Collection[DeviceId]) -> dict[
 
     Devices without any pair that has an interval are missing.
     """
-    pairs = aa_pairs(connection, device_ids, matrices=AA_MATRICES) if device_ids else {}
+    wanted = sorted(device_ids)
+    shares: dict[DeviceId, AlarmShare] = {}
+    for start in range(0, len(wanted), AA_DEVICES):
+        shares |= _aa_alarms_of_some(connection, wanted[start : start + AA_DEVICES])
+    return shares
+
+
+def _aa_alarms_of_some(
+    connection: Connection, device_ids: Collection[DeviceId]
+) -> dict[DeviceId, AlarmShare]:
+    pairs = aa_pairs(connection, device_ids, matrices=AA_MATRICES)
     wanted = {cell_id for own in pairs.values() for pair in own for cell_id in pair}
-    measured: defaultdict[CellId, list[Measurement]] = defaultdict(list)
-    for measurement in measurements.accepted_of_cells(connection, wanted) if wanted else ():
+    measured: defaultdict[CellId, list[AAMeasurement]] = defaultdict(list)
+    for measurement in aa_measurements(connection, wanted) if wanted else ():
         measured[measurement.cell_id].append(measurement)
     shares: dict[DeviceId, AlarmShare] = {}
     for device_id, own in pairs.items():

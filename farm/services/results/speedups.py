@@ -54,6 +54,7 @@ AFTER_HINT = "`after` is the cell_id of the last comparison on the page before"
 NEVER_TOGETHER = "never started in one block, and only starts of one block are compared"
 #: Of comparisons that are shown together there are so many at most.
 PAGE = 2000
+UsedRounds = tuple[tuple[RoundPair, ...], tuple[Exclusion, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,7 @@ class SpeedupInputs:
     #: The matrices whose rounds are in it, the newest first: each was a look at the same question.
     matrices: tuple[MatrixId, ...]
     #: What `pairs` has found, by `across_controls`.
-    _found: dict[bool, tuple[list[RoundPair], list[Exclusion]]] = field(init=False, default_factory=dict)
+    _found: dict[bool, UsedRounds] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     @property
     def series(self) -> tuple[SeriesId | None, SeriesId | None]:
@@ -98,12 +99,12 @@ class SpeedupInputs:
             return None
         return baseline, candidate, len({measurement.cell_id for measurement in self.duplicates})
 
-    def pairs(self, *, across_controls: bool = False) -> tuple[list[RoundPair], list[Exclusion]]:
+    def pairs(self, *, across_controls: bool = False) -> UsedRounds:
         """Return the rounds to compare, and the blocks that are left out of them."""
         if (found := self._found.get(across_controls)) is None:
             its, own = join_duplicates(self.sides[0], self.duplicates), self.sides[1]
-            found = paired_rounds(its, own, builds=self.builds, across_controls=across_controls)
-            self._found[across_controls] = found
+            pairs, excluded = paired_rounds(its, own, builds=self.builds, across_controls=across_controls)
+            found = self._found[across_controls] = tuple(pairs), tuple(excluded)
         return found
 
     def with_confidence(
@@ -122,10 +123,9 @@ class SpeedupInputs:
     def judge(self, *, across_controls: bool = False) -> tuple[Speedup, IntervalBasis, list[RoundPair]]:
         """Return the comparison, the rule of its interval, and the rounds that it is made of."""
         pairs, excluded = self.pairs(across_controls=across_controls)
-        is_alone = len(self.matrices) == 1
         rounds = self.matrix.spec.rounds
         # Reruns were not planned as one, and looks were at another baseline.
-        as_planned = is_alone and (self.is_planned or isinstance(rounds, int))
+        as_planned = len(self.matrices) == 1 and (self.is_planned or isinstance(rounds, int))
         result, basis = compare_by_basis(
             partial(self.with_confidence, pairs, excluded),
             rounds if as_planned else len(pairs),

@@ -36,7 +36,9 @@ from farm.store.results.history.stale_points import MeasuredSession, pending_ses
 
 #: Devices whose pairs the first statement reads; each further one reads twice as many, up to a number, so
 #: that a farm whose devices have few pairs takes few statements, too.
-_FIRST_DEVICES, _DEVICES_AT_ONCE = 50, 3200
+_FIRST_DEVICES, _DEVICES_AT_ONCE = 50, 800
+#: Cells of so many sessions whose points are not computed yet are read at once.
+_SESSIONS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +94,10 @@ class ListedPairs:
             some = device_ids[start : start + at_once]
             start, at_once = start + at_once, min(2 * at_once, _DEVICES_AT_ONCE)
             measured = self._measured_since(some)
-            self._pending |= measured
             found = sorted({*self._stored_keys(some), *measured})
-            keys += [own for own in found if key is None or own > key]
+            listed = [own for own in found if key is None or own > key]
+            self._pending |= {own: measured[own] for own in listed if own in measured}
+            keys += listed
             while len(keys) >= size:
                 yield keys[:size]
                 keys = keys[size:]
@@ -114,7 +117,10 @@ class ListedPairs:
             yield cell.key
 
     def _measured_since(self, device_ids: Collection[DeviceId]) -> dict[PairKey, list[PairCell]]:
-        """Return the cells of sessions whose points are not computed yet, the newest first."""
+        """Return the newest cells of each pair in sessions whose points are not computed yet, newest first.
+
+        Of a pair at most as many as are considered of it.
+        """
         pending = pending_sessions(self._connection, device_ids)
         among = matching_among(self._connection, self._scope.which, {own.matrix_id for own in pending})
         until = self._scope.until
@@ -122,8 +128,13 @@ class ListedPairs:
             own for own in pending if own.matrix_id in among and (until is None or own.matrix_id <= until)
         ]
         found: dict[PairKey, list[PairCell]] = {}
-        for cell in sorted(self._measured_in(sessions), key=_newest_first) if sessions else ():
-            found.setdefault(cell.key, []).append(cell)
+        # The newest sessions come first, so those of a device are in the order of its matrices.
+        for start in range(0, len(sessions), _SESSIONS_AT_ONCE):
+            some = sessions[start : start + _SESSIONS_AT_ONCE]
+            for cell in sorted(self._measured_in(some), key=_newest_first):
+                own = found.setdefault(cell.key, [])
+                if len(own) < self._scope.pooled:
+                    own.append(cell)
         return found
 
     def _measured_in(self, sessions: Collection[MeasuredSession]) -> list[PairCell]:
@@ -139,7 +150,10 @@ class ListedPairs:
         return [cell for cell in cells if self._labels.is_candidate(label_by_cell[cell.cell_id])]
 
     def compared(self, keys: Sequence[PairKey], *, across_controls: bool) -> Iterator[list[SpeedupInputs]]:
-        """Yield the comparisons of each pair, the newest first; pairs without a ratio are left out."""
+        """Yield the comparisons of each pair, the newest first; pairs without a ratio are left out.
+
+        Each pair is asked for once: what was measured of it lately is then forgotten.
+        """
         cells = self._cells(keys)
         inputs = _inputs(self._connection, [cell for own in cells.values() for cell in own])
         for own in cells.values():
@@ -163,7 +177,7 @@ class ListedPairs:
             limit=scope.pooled,
         )
         by_pair: dict[PairKey, dict[CellId, PairCell]] = {key: {} for key in keys}
-        for cell in (*stored, *(cell for key in keys for cell in self._pending.get(key, ()))):
+        for cell in (*stored, *(cell for key in keys for cell in self._pending.pop(key, ()))):
             by_pair[cell.key][cell.cell_id] = cell
         return {key: sorted(own.values(), key=_newest_first)[: scope.pooled] for key, own in by_pair.items()}
 

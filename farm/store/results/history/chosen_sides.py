@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, MatrixId, SeriesId
+from farm.database.rows import is_among
 from farm.database.tables import cells, measurements, points, variants
 from farm.store.matrices.search import MatrixFilter
 from farm.store.results.history.points import PairCell, PairKey, asked_pairs, joined_to_each, within
@@ -37,7 +38,11 @@ def newest_sides(
         .select_from(points)
         .join(cells, cells.c.cell_id == points.c.cell_id)
         .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
-        .where(points.c.device_id.in_(list(device_ids)), sa.text("points.newest"), points.c.replica == 1)
+        .where(
+            is_among(connection, points.c.device_id, device_ids),
+            sa.text("points.newest"),
+            points.c.replica == 1,
+        )
     )
     return _sides(connection, query, labels)
 

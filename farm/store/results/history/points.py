@@ -205,10 +205,14 @@ def newest_cells(
     With `which`, only of pairs that a matching matrix has points of; the cell may be of another one.
     """
     query = sa.select(points).where(
-        points.c.device_id.in_(device_ids), _NEWEST, points.c.baseline_series_id.is_not(None)
+        is_among(connection, points.c.device_id, device_ids),
+        _NEWEST,
+        points.c.baseline_series_id.is_not(None),
     )
     if model is not None:
-        query = query.join(series, series.c.series_id == points.c.series_id).where(series.c.model == model)
+        # Not by a join: SQLite would read the points of all series of the model, on whatever device.
+        own_model = sa.select(series.c.model).where(series.c.series_id == points.c.series_id)
+        query = query.where(own_model.scalar_subquery() == model)
     if since is not None:
         query = query.where(points.c.ended_at >= since)
     if which is not None:

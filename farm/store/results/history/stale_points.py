@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, MatrixId
-from farm.database.rows import rows_query, rows_text, to_record
+from farm.database.rows import is_among, rows_query, rows_text, to_record
 from farm.database.tables import cells, measurements, point_progress, stale_points
 from farm.database.transaction import Tx
 
@@ -180,8 +180,8 @@ def pending_sessions(
     """Return the sessions whose stored points are not those of their measurements, the newest first."""
     query = _PENDING_QUERY
     if device_ids is not None:
-        query = _MARKED_QUERY.where(stale_points.c.device_id.in_(device_ids)).union(
-            _UNMARKED_QUERY.where(cells.c.device_id.in_(device_ids))
+        query = _MARKED_QUERY.where(is_among(connection, stale_points.c.device_id, device_ids)).union(
+            _UNMARKED_QUERY.where(is_among(connection, cells.c.device_id, device_ids))
         )
     rows = connection.execute(query, {"progress": _progress(connection).measurement_id}).all()
     found = {MeasuredSession(row.matrix_id, row.device_id) for row in rows}

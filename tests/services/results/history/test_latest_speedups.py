@@ -13,6 +13,8 @@ from farm.core.programs.bundle import single_file
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Quality, SampleKind
 from farm.database.transaction import bind_tx
+from farm.services.results import past_pairs
+from farm.services.results.history import listed_pairs
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.speedups import (
     CellPair,
@@ -145,6 +147,71 @@ def test_more_pairs_devices_and_uncomputed_matrices_take_no_more_statements(
     rows, computed = sent()
     assert rows == 4
     assert computed <= of_one_device
+
+
+def test_the_alarms_of_many_devices_are_read_in_parts(
+    farm: FarmRig, host: HostRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read() -> tuple[list[SpeedupView], int]:
+        with sent_to(farm.database.engine) as statements:
+            views = farm.read(list_latest_speedups)
+        return views, len(statements)
+
+    for _ in range(2):
+        farm.submit(rounds=5, aa=True)
+        host.run(Unsteady(farm))
+    at_once, of_one_part = read()
+    shares = [view.aa_alarms for view in at_once if view.aa]
+    assert [share and share.pairs for share in shares] == [2, 2]
+    monkeypatch.setattr(past_pairs, "AA_DEVICES", 1)
+    # One statement for the pairs of each device, and one for their measurements.
+    assert read() == (at_once, of_one_part + 2)
+
+
+@pytest.mark.parametrize("pooled", [1, 2, 20])
+def test_uncomputed_sessions_in_parts_are_those_that_are_read_at_once(
+    farm: FarmRig, host: HostRig, monkeypatch: pytest.MonkeyPatch, pooled: int
+) -> None:
+    ids = []
+    for number in range(4):
+        ids.append(farm.submit(rounds=2, aa=True))
+        host.run(Unsteady(farm))
+        if number == 0:
+            compute_points(farm)
+    at_once = farm.read(list_latest_speedups, pooled=pooled)
+    assert [view.matrices for view in at_once] == [tuple(ids[::-1][:pooled])] * 4
+    monkeypatch.setattr(listed_pairs, "_SESSIONS_AT_ONCE", 1)
+    monkeypatch.setattr(listed_pairs, "_FIRST_DEVICES", 1)
+    assert farm.read(list_latest_speedups, pooled=pooled) == at_once
+    pages = [farm.read(list_latest_speedups, pooled=pooled, limit=3)]
+    pages.append(farm.read(list_latest_speedups, pooled=pooled, limit=3, after=pages[0][-1].cell_id))
+    assert [view for page in pages for view in page] == at_once
+
+
+def test_statements_grow_with_the_logarithm_of_devices(
+    farm: FarmRig, host: HostRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listed_pairs, "_FIRST_DEVICES", 1)
+
+    def sent() -> int:
+        farm.submit(rounds=3, aa=True)
+        host.run(Unsteady(farm))
+        compute_points(farm)
+        with sent_to(farm.database.engine) as statements:
+            rows = len(farm.read(list_latest_speedups))
+        assert rows == 2 * len(host.phones)
+        return len(statements)
+
+    sent()
+    by_devices = {2: sent()}
+    for count in range(3, 9):
+        host.plug_in(f"phone-{count}")
+        host.earn_health()
+        by_devices[count] = sent()
+    # One device, then two, then four: the rounds of reading end at three and at seven devices.
+    assert by_devices[2] == by_devices[3]
+    assert len({by_devices[count] for count in range(4, 8)}) == 1
+    assert by_devices[8] - by_devices[7] == by_devices[4] - by_devices[3] > 0
 
 
 def test_more_matrices_take_no_more_statements(farm: FarmRig, host: HostRig) -> None:
