@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from farm.core.base.units import ratio_text
 from farm.presentation.trends import csv_lines
-from farm.web.pages import matrices, overview, speedups
+from farm.web.pages import matrices, overview
 from farm.wire.base import MAX_LIST_PAGE
 from farm.wire.documents.results.history import SeriesHistory
 from tests.support.farm.http_farm import http_farm
@@ -284,34 +284,6 @@ def test_comparisons_are_a_file_of_csv_with_the_numbers_in_full(pages: PageFarm)
         rows = list(csv.DictReader(io.StringIO(pages.http.get(f"/speedups.csv?{filters}").text)))
         assert [float(row["speedup"]) for row in rows] == [view["speedup"] for view in views]
         assert [row["candidate"] for row in rows] == [view["candidate"] for view in views]
-
-
-def test_a_list_goes_on_with_its_filters(pages: PageFarm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speedups, "_ROWS", 1)
-    query = f"matrix={pages.finished}&model=mobilenet_v2"
-    seen, path = [], f"/speedups?{query}"
-    while path:
-        # A part that is sent alone has the links of its page.
-        answer = pages.http.get(f"{path}&part=blocks")
-        seen += re.findall(r'<th scope="row"><a href="/cells/(\d+)"', answer.text)
-        (path,) = re.findall(r'href="(/speedups\?[^"]*after=\d+)"', answer.text) or [""]
-        path = path.replace("&amp;", "&")
-        assert "part=" not in path
-        assert not path or path.startswith(f"/speedups?{query}&after=")
-    views = pages.http.get("/api/v1/speedups", params={"matrix_id": pages.finished}).json()
-    assert sorted(map(int, seen)) == sorted(view["cell_id"] for view in views)
-
-
-def test_a_page_of_some_comparisons_says_that_there_are_more_and_where(
-    pages: PageFarm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert "There are more" not in words_of(pages.http.get("/speedups"))
-    monkeypatch.setattr(speedups, "_ROWS", 1)
-    for query in ("", "?pivot=true"):
-        answer = pages.http.get(f"/speedups{query}")
-        assert "There are more comparisons than the 1 of this page." in words_of(answer)
-        assert "farm speedups --by soc" in words_of(answer)
-        assert 'href="/speedups.csv' in answer.text
 
 
 def test_the_samples_of_a_run_are_a_file_of_csv(pages: PageFarm) -> None:
