@@ -152,7 +152,7 @@ class ListedPairs:
     def compared(self, keys: Sequence[PairKey], *, across_controls: bool) -> Iterator[list[SpeedupInputs]]:
         """Yield the comparisons of each pair, the newest first; pairs without a ratio are left out.
 
-        Each pair is asked for once: what was measured of it lately is then forgotten.
+        Each pair is asked for once: its cells that are not computed yet are then forgotten.
         """
         cells = self._cells(keys)
         inputs = _inputs(self._connection, [cell for own in cells.values() for cell in own])

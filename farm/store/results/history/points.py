@@ -204,11 +204,8 @@ def newest_cells(
 
     With `which`, only of pairs that a matching matrix has points of; the cell may be of another one.
     """
-    query = sa.select(points).where(
-        is_among(connection, points.c.device_id, device_ids),
-        _NEWEST,
-        points.c.baseline_series_id.is_not(None),
-    )
+    on_devices = is_among(connection, points.c.device_id, device_ids)
+    query = sa.select(points).where(on_devices, _NEWEST, points.c.baseline_series_id.is_not(None))
     if model is not None:
         # Not by a join: SQLite would read the points of all series of the model, on whatever device.
         own_model = sa.select(series.c.model).where(series.c.series_id == points.c.series_id)
