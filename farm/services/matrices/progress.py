@@ -19,7 +19,7 @@ from farm.services.devices.views import waiting_reasons
 from farm.store.jobs import jobs as job_store
 from farm.store.jobs.counted_matrices import CountedMatrices
 from farm.store.jobs.counts import Tally
-from farm.store.jobs.running_matrices import RunningJobs
+from farm.store.jobs.running_jobs import RunningJobs
 from farm.store.matrices import lazy_expansion
 from farm.store.matrices.lazy_expansion import RemainingJobs
 from farm.store.matrices.matrices import Matrix
@@ -84,7 +84,7 @@ class MatrixWork:
     """The jobs of some matrices: those that are there, are not queued yet, and may be added."""
 
     tallies: Mapping[MatrixId, Tally]
-    #: Of those that run.
+    #: Of those that run, or to which jobs will be added.
     running: Mapping[MatrixId, RunningJobs]
     #: The number of cells of those whose jobs have all ended.
     cells: Mapping[MatrixId, int]
@@ -108,11 +108,15 @@ def matrix_work(connection: Connection, page: Sequence[Matrix], counted: Counted
     """Return the jobs of some matrices; those of no others are counted: a farm may have millions."""
     matrix_ids = [matrix.matrix_id for matrix in page]
     finished = counted.finished.find(connection, matrix_ids)
+    not_queued = lazy_expansion.remaining_jobs_by_matrix(connection, matrix_ids)
+    further = further_of_growing(connection, page)
+    # All stored jobs of a matrix may have ended while more are to come.
+    over = [own for own in finished if own not in not_queued and own not in further]
+    counted.running.forget(over)
     running = counted.running.find(
-        connection, [matrix_id for matrix_id in matrix_ids if matrix_id not in finished]
+        connection, [matrix_id for matrix_id in matrix_ids if matrix_id not in over]
     )
     tallies = {matrix_id: own.tally() for matrix_id, own in running.items()}
-    not_queued = lazy_expansion.remaining_jobs_by_matrix(connection, matrix_ids)
     tallies |= {matrix_id: own.tally for matrix_id, own in finished.items()}
     for matrix_id, left in not_queued.items():
         tallies[matrix_id] = _with_remaining(tallies.get(matrix_id, Tally()), left)
@@ -121,7 +125,7 @@ def matrix_work(connection: Connection, page: Sequence[Matrix], counted: Counted
         running=running,
         cells={matrix_id: own.cells for matrix_id, own in finished.items()},
         not_queued=not_queued,
-        further=further_of_growing(connection, page),
+        further=further,
     )
 
 

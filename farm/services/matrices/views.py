@@ -166,6 +166,7 @@ def matrix_view(
         for own in work.values():
             tally.merge(own.tally)
     else:
+        counted.running.forget([matrix_id])
         is_page = limit is not None
         page = page_of_devices(connection, matrix_id, after=after, limit=limit) if limit else None
         own_tallies = job_counts.tally_by_device(connection, matrix_id, page)

@@ -1,74 +1,40 @@
-"""What the jobs of a running matrix come to: counted once by a process, and then what events tell of it."""
+"""The running matrices that a process has counted: all of their jobs once, and then what happened since."""
 
+import threading
 import time
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import DeviceId, JobId, MatrixId
-from farm.core.jobs.job import JobEvent, JobState
-from farm.core.matrices.estimate import PACE_WINDOW
-from farm.database.rows import is_among, rows_query, rows_text
-from farm.database.tables import events, jobs, literal
-from farm.store.jobs.counts import Tally, last_finish_times, tally_by_device
+from farm.core.base.ids import MatrixId
+from farm.database.tables import events, jobs
+from farm.store.jobs.running_jobs import RunningJobs, count_jobs, count_since
 
-#: After so many events, all jobs are counted again.
-MOST_EVENTS = 20_000
+#: After so many ends of jobs of the farm all jobs of a matrix are counted again, or after a quarter as many
+#: as it has jobs if those are more: to read an end costs more than to count a job.
+MOST_ENDS, _MOST_ENDS_SHARE = 20_000, 4
 #: So are they after so many seconds, which is less than any rule of retention keeps events.
 MAX_AGE_S = 600.0
-#: Matrices that are remembered; beyond it, all are counted again.
-_MAX_KNOWN = 200
-#: Device, round, block and repeat.
-_Repeat = tuple[DeviceId, int, int, int]
+#: Of the matrices that are remembered, all together; those used least recently are forgotten first.
+MOST_DEVICES = 50_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningJobs:
-    """The jobs of a matrix as one transaction sees them."""
-
-    #: Jobs that are added later have a higher number, and so have events.
-    last_job: JobId
-    last_event: int
-    #: The number of jobs of each device.
-    jobs: Mapping[DeviceId, int]
-    #: Of those that have ended.
-    ended: Mapping[DeviceId, Tally]
-    #: The last distinct times at which jobs ended, at most `PACE_WINDOW`.
-    ends: Mapping[DeviceId, tuple[datetime, ...]]
-    repeats: frozenset[_Repeat]
-    #: Of jobs that run.
-    active: Mapping[DeviceId, int]
-
-    def tallies(self) -> dict[DeviceId, Tally]:
-        """Return the tally of each device that has jobs."""
-        return {device_id: self._tally(device_id, count) for device_id, count in self.jobs.items()}
-
-    def tally(self) -> Tally:
-        """Return the tally of all devices together."""
-        total = Tally()
-        for own in self.tallies().values():
-            total.merge(own)
-        return total
-
-    def _tally(self, device_id: DeviceId, count: int) -> Tally:
-        ended = self.ended.get(device_id, _NONE)
-        active = self.active.get(device_id, 0)
-        queued = count - active - ended.total
-        still = {JobState.ACTIVE: active, JobState.QUEUED: queued}
-        return Tally(
-            jobs_by_outcome={
-                **ended.jobs_by_outcome,
-                **{str(state): open_jobs for state, open_jobs in still.items() if open_jobs},
-            },
-            last_finished_at=ended.last_finished_at,
-        )
+@dataclass(frozen=True, slots=True)
+class _Known:
+    #: When all jobs were counted, in seconds of a monotonic clock.
+    counted_at: float
+    jobs: RunningJobs
 
 
-_NONE = Tally()
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """The last event and the last job that a snapshot has."""
+
+    event: int
+    job: int
 
 
 class RunningMatrices:
@@ -76,190 +42,111 @@ class RunningMatrices:
 
     A job that has ended never changes, and its end is an event of the same transaction. Writers have one
     lock, so jobs and events become visible in the order of their numbers: what was counted up to an event
-    holds, and a look reads the events and jobs behind it. A writer without the lock, as PostgreSQL may have
-    one for a moment, is counted when all is counted again.
+    holds, and a look reads the ends and jobs behind it. PostgreSQL may for a moment have a writer without the
+    lock, which commits a lower number later: there a look also compares the number of queued jobs, and counts
+    all again where it differs.
     """
 
-    def __init__(self) -> None:
-        self._known: dict[MatrixId, tuple[float, RunningJobs]] = {}
+    def __init__(
+        self,
+        *,
+        most_ends: int = MOST_ENDS,
+        most_devices: int = MOST_DEVICES,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most_ends, self._most_devices, self._monotonic_s = most_ends, most_devices, monotonic_s
+        self._lock = threading.Lock()
+        #: In the order of their last use.
+        self._known: dict[MatrixId, _Known] = {}
+        self._count_locks: WeakValueDictionary[MatrixId, threading.Lock] = WeakValueDictionary()
 
     def find(self, connection: Connection, matrix_ids: Collection[MatrixId]) -> dict[MatrixId, RunningJobs]:
         """Return the jobs of some matrices."""
-        last_event = connection.execute(sa.select(sa.func.max(events.c.event_id))).scalar() or 0
-        now = time.monotonic()
-        known: dict[MatrixId, RunningJobs] = {}
-        counted_at: dict[MatrixId, float] = {}
+        if not matrix_ids:
+            return {}
+        mark = _mark(connection)
+        known = self._usable(matrix_ids, mark)
+        found = self._follow(connection, known, mark)
         for matrix_id in matrix_ids:
-            at, own = self._known.get(matrix_id, (now, None))
-            # The snapshot of a reader may be older than what another one has counted.
-            if own is not None and 0 <= last_event - own.last_event <= MOST_EVENTS and now - at <= MAX_AGE_S:
-                known[matrix_id], counted_at[matrix_id] = own, at
-        found = _count_since(connection, known, last_event) if known else {}
-        found |= {
-            matrix_id: _count(connection, matrix_id, last_event)
-            for matrix_id in matrix_ids
-            if matrix_id not in known
-        }
-        kept = self._known if len(self._known) < _MAX_KNOWN else {}
-        newer = {
-            matrix_id: (counted_at.get(matrix_id, now), own)
-            for matrix_id, own in found.items()
-            if matrix_id not in kept or kept[matrix_id][1].last_event <= own.last_event
-        }
-        self._known = {**kept, **newer}
+            if matrix_id in found:
+                continue
+            with self._count_lock(matrix_id):
+                # Another thread may have counted it in between.
+                newer = self._usable([matrix_id], mark)
+                if newer.get(matrix_id) is known.get(matrix_id):
+                    newer = {}
+                found |= self._follow(connection, newer, mark) or self._count(connection, matrix_id, mark)
         return found
 
+    def forget(self, matrix_ids: Collection[MatrixId]) -> None:
+        """Forget matrices that have finished."""
+        with self._lock:
+            for matrix_id in matrix_ids:
+                self._known.pop(matrix_id, None)
 
-def _count(connection: Connection, matrix_id: MatrixId, last_event: int) -> RunningJobs:
-    """Count all jobs of a matrix."""
-    tallies = tally_by_device(connection, matrix_id)
-    ended: dict[DeviceId, Tally] = {}
-    for device_id, tally in tallies.items():
-        outcomes = {name: n for name, n in tally.jobs_by_outcome.items() if name not in _OPEN}
-        if outcomes:
-            ended[device_id] = Tally(jobs_by_outcome=outcomes, last_finished_at=tally.last_finished_at)
-    times = last_finish_times(connection, matrix_id, limit=PACE_WINDOW) if ended else {}
-    last_job = sa.select(sa.func.max(jobs.c.job_id)).where(jobs.c.matrix_id == matrix_id)
-    return RunningJobs(
-        last_job=connection.execute(last_job).scalar() or JobId(0) if tallies else JobId(0),
-        last_event=last_event,
-        jobs={device_id: tally.total for device_id, tally in tallies.items()},
-        ended=ended,
-        ends={device_id: tuple(sorted(own)) for device_id, own in times.items()},
-        repeats=frozenset(_repeats(connection, {matrix_id: JobId(0)})[matrix_id]) if tallies else frozenset(),
-        active={
-            device_id: tally.jobs_by_outcome[JobState.ACTIVE]
-            for device_id, tally in tallies.items()
-            if JobState.ACTIVE in tally.jobs_by_outcome
-        },
-    )
+    def _count_lock(self, matrix_id: MatrixId) -> threading.Lock:
+        with self._lock:
+            return self._count_locks.setdefault(matrix_id, threading.Lock())
 
+    def _usable(self, matrix_ids: Collection[MatrixId], mark: _Mark) -> dict[MatrixId, _Known]:
+        """Return what is known of some matrices and neither too old nor newer than a snapshot."""
+        now = self._monotonic_s()
+        with self._lock:
+            known = {matrix_id: self._known.get(matrix_id) for matrix_id in matrix_ids}
+        return {
+            matrix_id: own
+            for matrix_id, own in known.items()
+            if own is not None
+            and own.jobs.last_event <= mark.event
+            and own.jobs.last_job <= mark.job
+            and now - own.counted_at <= MAX_AGE_S
+        }
 
-_OPEN = (JobState.QUEUED, JobState.ACTIVE)
+    def _count(self, connection: Connection, matrix_id: MatrixId, mark: _Mark) -> dict[MatrixId, RunningJobs]:
+        now = self._monotonic_s()
+        found = {matrix_id: count_jobs(connection, matrix_id, mark.event)}
+        self._store({matrix_id: _Known(now, found[matrix_id])})
+        return found
 
+    def _follow(
+        self, connection: Connection, known: Mapping[MatrixId, _Known], mark: _Mark
+    ) -> dict[MatrixId, RunningJobs]:
+        """Count what happened since; matrices that are to be counted in full are missing."""
+        if not known:
+            return {}
+        counted = {matrix_id: own.jobs for matrix_id, own in known.items()}
+        most_ends = {
+            matrix_id: max(self._most_ends, sum(own.jobs.values()) // _MOST_ENDS_SHARE)
+            for matrix_id, own in counted.items()
+        }
+        found = count_since(connection, counted, most_ends, mark.event)
+        self._store({matrix_id: _Known(known[matrix_id].counted_at, own) for matrix_id, own in found.items()})
+        return found
 
-def _count_since(
-    connection: Connection, known: Mapping[MatrixId, RunningJobs], last_event: int
-) -> dict[MatrixId, RunningJobs]:
-    """Count what happened to the jobs of matrices since they were counted, by a statement for each kind."""
-    active = _active(connection, known)
-    added = _added(connection, {matrix_id: own.last_job for matrix_id, own in known.items()})
-    grown = {matrix_id: known[matrix_id].last_job for matrix_id in added}
-    repeats = _repeats(connection, grown) if grown else {}
-    ended = _ended(connection, known, until=last_event)
-    return {
-        matrix_id: _with_changes(
-            replace(own, last_event=last_event, active=active.get(matrix_id, {})),
-            added.get(matrix_id, ()),
-            repeats.get(matrix_id, set()),
-            ended.get(matrix_id, {}),
-        )
-        for matrix_id, own in known.items()
-    }
-
-
-def _with_changes(
-    known: RunningJobs,
-    added: Sequence[tuple[DeviceId, int, JobId]],
-    repeats: Set[_Repeat],
-    ended_since: Mapping[DeviceId, Sequence[tuple[str, datetime]]],
-) -> RunningJobs:
-    if not added and not ended_since:
-        return known
-    counts, ended, ends = dict(known.jobs), dict(known.ended), dict(known.ends)
-    for device_id, count, _ in added:
-        counts[device_id] = counts.get(device_id, 0) + count
-    for device_id, own in ended_since.items():
-        tally = Tally()
-        tally.merge(ended.get(device_id, Tally()))
-        for outcome, finished_at in own:
-            tally.add(outcome, 1, finished_at)
-        ended[device_id] = tally
-        times = {*ends.get(device_id, ()), *(at for _, at in own)}
-        ends[device_id] = tuple(sorted(times)[-PACE_WINDOW:])
-    return replace(
-        known,
-        last_job=max([known.last_job, *(last for _, _, last in added)]),
-        jobs=counts,
-        ended=ended,
-        ends=ends,
-        repeats=known.repeats | repeats,
-    )
+    def _store(self, counted: Mapping[MatrixId, _Known]) -> None:
+        """Remember what is newer than what is known, and forget what is too old or too much."""
+        now = self._monotonic_s()
+        with self._lock:
+            for matrix_id, own in counted.items():
+                kept = self._known.pop(matrix_id, own)
+                self._known[matrix_id] = kept if _order(kept.jobs) > _order(own.jobs) else own
+            for matrix_id in [key for key, own in self._known.items() if now - own.counted_at > MAX_AGE_S]:
+                del self._known[matrix_id]
+            devices = sum(len(own.jobs.jobs) for own in self._known.values())
+            while devices > self._most_devices and len(self._known) > 1:
+                devices -= len(self._known.pop(next(iter(self._known))).jobs.jobs)
 
 
-_BEHIND = [sa.column(name, sa.BigInteger) for name in ("matrix_id", "job_id")]
+def _order(counted: RunningJobs) -> tuple[int, int]:
+    return counted.last_event, counted.last_job
 
 
-def _behind(connection: Connection, last_jobs: Mapping[MatrixId, JobId]) -> sa.Join:
-    """Return the jobs of matrices, of each behind one: a range of their index for each state."""
-    rows = rows_text([*last_jobs.items()])
-    asked = rows_query(connection.dialect.name, _BEHIND, rows).subquery()
-    states = [literal(state) for state in JobState]
-    is_behind = sa.and_(
-        jobs.c.matrix_id == asked.c.matrix_id, jobs.c.state.in_(states), jobs.c.job_id > asked.c.job_id
-    )
-    return asked.join(jobs, is_behind)
+_MARK_QUERY = sa.select(
+    sa.select(sa.func.max(events.c.event_id)).scalar_subquery().label("event"),
+    sa.select(sa.func.max(jobs.c.job_id)).scalar_subquery().label("job"),
+)
 
 
-def _added(
-    connection: Connection, last_jobs: Mapping[MatrixId, JobId]
-) -> dict[MatrixId, list[tuple[DeviceId, int, JobId]]]:
-    """Return the number of new jobs of each device of a matrix, and the last one."""
-    query = (
-        sa.select(jobs.c.matrix_id, jobs.c.device_id, sa.func.count(), sa.func.max(jobs.c.job_id))
-        .select_from(_behind(connection, last_jobs))
-        .group_by(jobs.c.matrix_id, jobs.c.device_id)
-    )
-    found: defaultdict[MatrixId, list[tuple[DeviceId, int, JobId]]] = defaultdict(list)
-    for matrix_id, device_id, count, last in connection.execute(query).all():
-        found[matrix_id].append((device_id, count, last))
-    return dict(found)
-
-
-def _repeats(
-    connection: Connection, last_jobs: Mapping[MatrixId, JobId]
-) -> defaultdict[MatrixId, set[_Repeat]]:
-    query = (
-        sa.select(jobs.c.matrix_id, jobs.c.device_id, jobs.c.round, jobs.c.block, jobs.c.repeat)
-        .distinct()
-        .select_from(_behind(connection, last_jobs))
-        .where(jobs.c.repeat > 0)
-    )
-    found: defaultdict[MatrixId, set[_Repeat]] = defaultdict(set)
-    for matrix_id, device_id, round, block, repeat in connection.execute(query).all():
-        found[matrix_id].add((device_id, round, block, repeat))
-    return found
-
-
-def _ended(
-    connection: Connection, known: Mapping[MatrixId, RunningJobs], *, until: int
-) -> dict[MatrixId, dict[DeviceId, list[tuple[str, datetime]]]]:
-    """Return by matrix and device the outcomes of the jobs whose ends are events since they were counted."""
-    query = (
-        sa.select(events.c.event_id, jobs.c.matrix_id, jobs.c.device_id, jobs.c.outcome, jobs.c.finished_at)
-        # Of any matrix: with a condition on it, SQLite would read all jobs of the matrix.
-        .join(jobs, jobs.c.job_id == sa.cast(events.c.subject_id, sa.BigInteger))
-        .where(
-            events.c.kind.in_([JobEvent.FINISHED, JobEvent.CANCELLED]),
-            events.c.event_id > min(own.last_event for own in known.values()),
-            events.c.event_id <= until,
-        )
-    )
-    found: dict[MatrixId, dict[DeviceId, list[tuple[str, datetime]]]] = {}
-    for event_id, matrix_id, device_id, outcome, finished_at in connection.execute(query).all():
-        if matrix_id in known and event_id > known[matrix_id].last_event:
-            of_device = found.setdefault(matrix_id, {}).setdefault(device_id, [])
-            of_device.append((outcome, finished_at))
-    return found
-
-
-def _active(connection: Connection, matrix_ids: Collection[MatrixId]) -> dict[MatrixId, dict[DeviceId, int]]:
-    query = (
-        sa.select(jobs.c.matrix_id, jobs.c.device_id, sa.func.count())
-        .where(is_among(connection, jobs.c.matrix_id, matrix_ids), jobs.c.state == literal(JobState.ACTIVE))
-        .group_by(jobs.c.matrix_id, jobs.c.device_id)
-    )
-    found: dict[MatrixId, dict[DeviceId, int]] = {}
-    for matrix_id, device_id, count in connection.execute(query).all():
-        found.setdefault(matrix_id, {})[device_id] = count
-    return found
+def _mark(connection: Connection) -> _Mark:
+    row = connection.execute(_MARK_QUERY).one()
+    return _Mark(row.event or 0, row.job or 0)

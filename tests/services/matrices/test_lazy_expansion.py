@@ -490,3 +490,17 @@ def test_jobs_are_told_page_by_page_whatever_became_of_them(farm: FarmRig, host:
     assert all(job.label for job in everything)
     assert sum(len(job.attempts) for job in everything) == PHONES
     assert farm.read(remaining_jobs, matrix_id) == []
+
+
+def test_a_list_tells_the_time_left_of_a_matrix_whose_queued_jobs_have_all_ended(
+    farm: FarmRig, host: HostRig
+) -> None:
+    matrix_id = submit(farm)
+    unfold(farm, matrix_id, chunks=2)
+    host.run()
+    view = farm.matrix(matrix_id)
+    (summary,) = farm.read(bind_tx(list_matrix_summaries, now=farm.clock.now()))
+    assert view.eta_s is not None
+    assert view.eta_s > 0
+    for name in ("state", "jobs", "not_queued", "cells", "eta_s", "max_eta_s", "without_eta"):
+        assert getattr(summary, name) == getattr(view, name), name

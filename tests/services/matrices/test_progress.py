@@ -2,13 +2,15 @@
 
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from farm.core.devices.device import Presence
 from farm.database.transaction import bind_tx
 from farm.services.matrices.views import list_matrix_lines, list_matrix_summaries, matrix_view
 from farm.store.jobs.counted_matrices import CountedMatrices
 from farm.store.jobs.finished_matrices import FinishedMatrices
-from farm.store.jobs.running_matrices import RunningJobs, RunningMatrices
+from farm.store.jobs.running_jobs import RunningJobs
+from farm.store.jobs.running_matrices import RunningMatrices
 from tests.support.database.sent_statements import sent_to
 from tests.support.farm.direct_calls import cancel_matrix
 from tests.support.farm.service_fixture import FarmRig, HostRig, ended, good_evidence, torch_output
@@ -230,20 +232,25 @@ def test_looks_beside_writers_are_of_one_moment_each_and_lose_nothing(farm: Farm
     looks: list[RunningJobs] = []
     is_over = threading.Event()
 
+    has_looked = threading.Event()
+
     def look() -> None:
         while not is_over.is_set():
             looks.append(farm.read(running.find, [matrix_id])[matrix_id])
+            has_looked.set()
 
-    readers = [threading.Thread(target=look) for _ in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        readers = [pool.submit(look) for _ in range(3)]
+        try:
+            for _ in range(6):
+                has_looked.clear()
+                one_round(farm, host, 5)
+                assert has_looked.wait(timeout=60)
+        finally:
+            is_over.set()
     for reader in readers:
-        reader.start()
-    try:
-        for _ in range(6):
-            one_round(farm, host, 5)
-    finally:
-        is_over.set()
-        for reader in readers:
-            reader.join()
+        reader.result()
+    assert len(looks) >= 6
     for counted in looks:
         tally = counted.tally()
         assert tally.total == jobs

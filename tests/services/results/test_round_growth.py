@@ -16,6 +16,7 @@ from farm.core.results.statistics.gate import GateOutcome, judge_gate
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Verdict
 from farm.database.transaction import bind_tx
+from farm.services.matrices.views import list_matrix_summaries
 from farm.services.results.round_growth import DueGrowth, find_next_growth, grow_next
 from farm.store.results.looks import looks_of_cells
 from farm.wire.agents.protocol import Assignment
@@ -294,3 +295,14 @@ def test_growth_is_per_device(farm: FarmRig, host: HostRig) -> None:
         matrix=matrix_id,
     )
     assert {DeviceId(row["device_id"]): row["rounds"] for row in rows} == {"phone-1": 5, "phone-2": 8}
+
+
+def test_a_list_tells_the_time_left_of_a_matrix_between_its_looks(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = submit(farm)
+    host.run(measure({1: (1.0, 0.2), 2: (1.0, 0.2)}))
+    view = farm.matrix(matrix_id)
+    (summary,) = farm.read(bind_tx(list_matrix_summaries, now=farm.clock.now()))
+    assert view.max_eta_s is not None
+    assert view.max_eta_s > 0
+    for name in ("state", "jobs", "eta_s", "max_eta_s", "without_eta"):
+        assert getattr(summary, name) == getattr(view, name), name
