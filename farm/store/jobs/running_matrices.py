@@ -14,7 +14,7 @@ from farm.database.tables import events, jobs
 from farm.store.jobs.running_jobs import RunningJobs, count_jobs, count_since
 
 #: After so many ends of jobs of the farm all jobs of a matrix are counted again, or after a quarter as many
-#: as it has jobs if those are more: to read an end costs more than to count a job.
+#: as it has jobs if those are more: an end is read with its job's row. The shares were not measured.
 MOST_ENDS, _MOST_ENDS_SHARE = 20_000, 4
 #: So are they after so many seconds, which is less than any rule of retention keeps events.
 MAX_AGE_S = 600.0
