@@ -92,6 +92,9 @@ def test_a_run_that_is_ended_leaves_nothing_behind(
 
 def mark_of(pid: int) -> str:
     """What the run of a process is known by."""
-    told = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    environment = Path(f"/proc/{pid}/environ")
+    # The kernel shows none until the new program has its own.
+    until("it has an environment", lambda: environment.read_bytes() != b"")
+    told = environment.read_bytes().split(b"\0")
     (mark,) = (each.partition(b"=")[2].decode() for each in told if each.startswith(f"{MARK}=".encode()))
     return mark
