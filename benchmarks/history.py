@@ -229,7 +229,8 @@ def _copy_sessions(connection: Connection, *, first: int, last: int, devices: in
     source = f"{numbers('m', 0, last)}, {numbers('d', 0, devices)}"
     # The first matrix is there on the first device, and what was copied before on all.
     is_new = f"(m.n >= {first} OR ({first} = 1 AND m.n = 0 AND d.n > 0))"
-    session = f"(m.n * {devices} + d.n)"
+    # 32 bits are too few for what is computed with it.
+    session = f"(CAST(m.n AS BIGINT) * {devices} + d.n)"
     copy_rows(
         connection,
         tables.cells,
