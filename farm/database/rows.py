@@ -150,3 +150,27 @@ def find_record(
     """Return the one row of a query as a record, or None."""
     row = connection.execute(query, parameters).one_or_none()
     return None if row is None else to_record(kind, row)
+
+
+def join_limited(
+    connection: Connection,
+    asked: sa.Subquery,
+    limited: sa.Select[tuple[Any]],
+    column: sa.Column[Any],
+    *conditions: sa.ColumnElement[bool],
+) -> sa.Join:
+    """Return each row of `asked` joined with the rows that a limited query finds for it.
+
+    Args:
+        connection: the database.
+        asked: a table of the statement's own.
+        limited: refers to `asked`, and returns values of `column`.
+        column: of the table that is joined.
+        conditions: on its rows.
+    """
+    if connection.dialect.name == "postgresql":
+        # Of a subquery that refers to a row beside it, PostgreSQL would read the whole table for each row.
+        found = limited.lateral("found")
+        [value] = found.c
+        return asked.join(found, sa.true()).join(column.table, sa.and_(column == value, *conditions))
+    return asked.join(column.table, sa.and_(column.in_(limited.correlate(asked)), *conditions))

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, DeviceId, Digest, FactsId, MatrixId, SeriesId
 from farm.core.devices.controls import ControlLevel
 from farm.core.runs.measurement import Quality, SampleKind
-from farm.database.rows import is_among, rows_query, rows_text
+from farm.database.rows import is_among, join_limited, rows_query, rows_text
 from farm.database.tables import cells, measurements, points, series
 from farm.store.results.history.session_starts import cells_of_sessions
 from farm.store.results.history.stale_points import MeasuredSession, pending_sessions
@@ -236,14 +236,7 @@ def aa_pairs(
         .limit(matrices)
     )
     duplicates = sa.and_(cells.c.device_id == asked.c.device_id, cells.c.replica > 1)
-    if connection.dialect.name == "postgresql":
-        found = newest.lateral("found")
-        of_newest = asked.join(found, sa.true()).join(
-            cells, sa.and_(duplicates, cells.c.matrix_id == found.c.matrix_id)
-        )
-    else:
-        is_newest = cells.c.matrix_id.in_(newest.correlate(asked))
-        of_newest = asked.join(cells, sa.and_(duplicates, is_newest))
+    of_newest = join_limited(connection, asked, newest, cells.c.matrix_id, duplicates)
     baseline = cells.alias("baseline")
     is_baseline = sa.and_(
         baseline.c.matrix_id == cells.c.matrix_id, baseline.c.cell_index == cells.c.baseline_index

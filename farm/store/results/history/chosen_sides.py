@@ -8,10 +8,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, MatrixId, SeriesId
-from farm.database.rows import is_among
+from farm.database.rows import is_among, join_limited
 from farm.database.tables import cells, measurements, points, variants
 from farm.store.matrices.search import MatrixFilter
-from farm.store.results.history.points import PairCell, PairKey, asked_pairs, joined_to_each, within
+from farm.store.results.history.points import PairCell, PairKey, asked_pairs, within
 from farm.store.results.history.stale_points import MeasuredSession, is_of_sessions
 
 
@@ -112,7 +112,7 @@ def cells_of_sides(
         sa.select(
             asked.c.number, points.c.matrix_id, points.c.cell_id, its.c.cell_id.label("baseline_cell_id")
         )
-        .select_from(joined_to_each(connection, asked, newest))
+        .select_from(join_limited(connection, asked, newest, points.c.cell_id))
         .join(
             its,
             sa.and_(

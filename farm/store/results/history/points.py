@@ -15,7 +15,7 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Recipe
 from farm.core.results.history.session_point import PointValues, SessionPoint
 from farm.core.results.series import slot_number
-from farm.database.rows import is_among, rows_query, rows_text, to_record
+from farm.database.rows import is_among, join_limited, rows_query, rows_text, to_record
 from farm.database.tables import cells, measurements, points, series
 from farm.database.transaction import Tx
 from farm.store.matrices.search import MatrixFilter, is_of_matching
@@ -250,7 +250,7 @@ def cells_of_pairs(
     )
     query = (
         sa.select(asked.c.number, points.c.matrix_id, points.c.cell_id)
-        .select_from(joined_to_each(connection, asked, newest))
+        .select_from(join_limited(connection, asked, newest, points.c.cell_id))
         .order_by(points.c.matrix_id.desc(), points.c.cell_id.desc())
     )
     return [
@@ -271,15 +271,6 @@ def asked_pairs(connection: Connection, keys: Sequence[PairKey]) -> sa.Subquery:
         for number, key in enumerate(keys)
     ]
     return rows_query(connection.dialect.name, _ASKED, rows_text(rows)).subquery("asked")
-
-
-def joined_to_each(connection: Connection, asked: sa.Subquery, cell_ids: sa.Select[tuple[CellId]]) -> sa.Join:
-    """Return pairs joined with the points of the cells that a limited query finds for each of them."""
-    if connection.dialect.name == "postgresql":
-        # Of a subquery that refers to a row beside it, PostgreSQL would read all points for each row.
-        found = cell_ids.lateral("found")
-        return asked.join(found, sa.true()).join(points, points.c.cell_id == found.c.cell_id)
-    return asked.join(points, points.c.cell_id.in_(cell_ids.correlate(asked)))
 
 
 def within(
