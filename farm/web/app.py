@@ -1,12 +1,14 @@
 """The farm's application with its pages beside the API."""
 
 from fastapi import APIRouter, FastAPI
+from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from farm.api.app import create_app
 from farm.clock import Clock
 from farm.config import FarmConfig
 from farm.web.http import live
+from farm.web.http.page_route import on_unknown_page
 from farm.web.http.rendering import STATIC_FOLDER
 from farm.web.http.sign_in import SignInRedirect, identify_visitor, is_open, secret_of
 from farm.web.pages import (
@@ -47,6 +49,7 @@ def create_app_with_pages(config: FarmConfig, clock: Clock) -> FastAPI:
     app = create_app(config, clock, let_in=identify_visitor, is_open=is_open, secret_of=secret_of)
     for router in PAGE_ROUTERS:
         app.include_router(router)
+    app.add_exception_handler(HTTPException, on_unknown_page)
     app.mount("/static", StaticFiles(directory=STATIC_FOLDER))
     if config.needs_tokens:
         app.add_outermost(SignInRedirect)

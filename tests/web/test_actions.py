@@ -94,6 +94,13 @@ def test_a_device_is_cordoned_with_a_reason(browsers: dict[Role, httpx.Client]) 
     assert browser.post("/devices/virtual-2/explode").status_code == 404
 
 
+def test_a_reason_that_was_typed_before_a_session_ended_is_in_the_form(
+    browsers: dict[Role, httpx.Client],
+) -> None:
+    answer = browsers[Role.OPERATOR].get("/devices/virtual-1/cordon", params={"reason": 'a "new" cable'})
+    assert 'name="reason" maxlength="500" value="a &#34;new&#34; cable"' in answer.text
+
+
 def test_an_alarm_is_cleared_with_a_reason_only(browsers: dict[Role, httpx.Client]) -> None:
     browser = browsers[Role.OPERATOR]
     assert "mobilenet_v2 int8-core" in words_of(browser.get("/alarms/1/clear"))

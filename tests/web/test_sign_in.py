@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
@@ -100,6 +101,31 @@ def test_a_revoked_token_ends_its_sessions(farm: HttpFarm) -> None:
         revoke = bind_tx(revoke_access_token, now=farm.context.clock.now())
         farm.context.database.write(revoke, token_id)
         assert browser.get("/").status_code == 303
+
+
+def test_a_session_that_ended_says_so_and_keeps_what_was_typed(farm: HttpFarm) -> None:
+    secret, token_id = token(farm, Role.OPERATOR)
+    with signed_in(farm, secret) as browser:
+        farm.context.database.write(bind_tx(revoke_access_token, now=farm.context.clock.now()), token_id)
+        page = browser.get("/devices?find=x")
+        assert page.headers["location"] == "/login?next=%2Fdevices%3Ffind%3Dx&ended=true"
+        assert "Your session has ended." in browser.get(page.headers["location"]).text
+        form = browser.post("/devices/phone-7/cordon", data={"reason": 'new cable, "blue"'})
+        assert form.status_code == 303
+        asked = parse_qs(urlsplit(form.headers["location"]).query)["next"][0]
+        assert urlsplit(asked).path == "/devices/phone-7/cordon"
+        assert parse_qs(urlsplit(asked).query) == {"reason": ['new cable, "blue"']}
+        huge = browser.post("/devices/phone-7/cordon", data={"reason": "x" * 5000})
+        assert huge.headers["location"] == "/login?next=%2Fdevices%2Fphone-7%2Fcordon&ended=true"
+        assert browser.post("/api/v1/devices/x/cordon", json={"by": "ann"}).status_code == 401
+    form = farm.http.post("/devices/phone-7/cordon", data={"reason": "x"}, headers=HTML)
+    assert form.headers["location"] == "/login?next=%2Fdevices%2Fphone-7%2Fcordon"
+
+
+def test_a_viewer_stays_signed_in_on_a_wall_and_who_may_act_for_a_day(farm: HttpFarm) -> None:
+    for role, seconds in ((Role.VIEWER, 30 * 86_400), (Role.OPERATOR, 12 * 3600)):
+        answer = farm.http.post("/login", data={"token": token(farm, role)[0]})
+        assert f"Max-Age={seconds};" in answer.headers["set-cookie"]
 
 
 def test_the_cookie_has_the_role_of_its_token_on_the_api_too(farm: HttpFarm) -> None:

@@ -35,7 +35,7 @@ def install_problem_handlers(app: FastAPI) -> None:
     """Answer every error of the application with a problem document."""
     app.add_exception_handler(FarmError, _on_farm_error)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)
-    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(ClientDisconnect, _on_hang_up)
     app.add_exception_handler(Exception, _on_bug)
 
@@ -152,7 +152,8 @@ def _on_invalid_request(_request: Request, error: Exception) -> Response:
     return problem_response(problem_of_caller(422, title, detail, hint=_API_HINT))
 
 
-def _on_http_error(request: Request, error: Exception) -> Response:
+def on_http_error(request: Request, error: Exception) -> Response:
+    """Answer a call that no route has, or none with this method."""
     assert isinstance(error, HTTPException)
     kind = NotFound if error.status_code == 404 else InvalidInput
     detail = f"{request.method} {request.url.path}: {error.detail}"

@@ -1,9 +1,10 @@
 """Sign browsers in with an access token, once, and out; a revoked token ends its sessions."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 
 from farm.core.errors import AuthError
-from farm.core.operations.role import Caller
+from farm.core.operations.role import Caller, Role
 from farm.database.transaction import Tx
 from farm.services.access.tokens import invalid_token
 from farm.store.operations import access_tokens
@@ -11,24 +12,36 @@ from farm.wire.tokens import TokenKind, hash_of, new_secret
 
 #: A working day: a browser that is left open overnight signs in again.
 VALID_FOR = timedelta(hours=12)
+#: A viewer changes nothing, and a screen on the wall has nobody who signs in each morning.
+VALID_FOR_VIEWER = timedelta(days=30)
 SIGN_IN_AGAIN = "sign in again with an access token; `farm token create` makes one"
 
 
-def sign_in(tx: Tx, token: str) -> str:
-    """Return the secret of a new session, for a cookie.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageSession:
+    """A session that began: the secret for the browser's cookie, and how long it lasts at most."""
+
+    secret: str
+    valid_for: timedelta
+
+
+def sign_in(tx: Tx, token: str) -> PageSession:
+    """Begin a session; it ends with its token at the latest.
 
     Raises:
         AuthError: the token is no valid one of a person or script.
     """
     token_hash = hash_of(token.strip())
-    if access_tokens.find_valid_token(tx, token_hash) is None:
+    found = access_tokens.find_valid_token(tx, token_hash)
+    if found is None:
         raise invalid_token(tx, token_hash)
     access_tokens.store_token_uses(tx, {token_hash: tx.now})
     secret = new_secret(TokenKind.PAGE)
+    valid_for = VALID_FOR_VIEWER if found.role == Role.VIEWER else VALID_FOR
     access_tokens.add_page_session(
-        tx, session_hash=hash_of(secret), token_hash=token_hash, expires_at=tx.now + VALID_FOR
+        tx, session_hash=hash_of(secret), token_hash=token_hash, expires_at=tx.now + valid_for
     )
-    return secret
+    return PageSession(secret=secret, valid_for=valid_for)
 
 
 def authenticate_session(tx: Tx, secret: str) -> Caller:

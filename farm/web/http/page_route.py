@@ -7,12 +7,15 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 
-from farm.api.http.problems import problem_document, problem_of_caller
-from farm.core.errors import FarmError
+from farm.api.http.problems import on_http_error, problem_document, problem_of_caller
+from farm.core.errors import FarmError, NotFound
 from farm.web.http.rendering import respond
 from farm.web.http.templates import TEMPLATES
 from farm.wire.base import Problem
+
+_NOT_PAGES = ("/api/", "/static/")
 
 
 class PageRoute(APIRoute):
@@ -37,10 +40,29 @@ class PageRoute(APIRoute):
         return handle_page
 
 
+def on_unknown_page(request: Request, error: Exception) -> Response:
+    """Answer a browser that asks for a page which is none; programs get a problem document."""
+    assert isinstance(error, HTTPException)
+    is_for_page = "text/html" in request.headers.get("accept", "")
+    if not is_for_page or request.url.path.startswith(_NOT_PAGES):
+        return on_http_error(request, error)
+    detail = f"The farm has no page {request.url.path}."
+    if error.status_code != 404:
+        detail = f"{request.method} {request.url.path}: {error.detail}"
+    problem = problem_of_caller(
+        error.status_code,
+        "There is no such page.",
+        detail,
+        hint="follow the links above, or correct the address",
+        kind=NotFound,
+    )
+    return error_page(request, problem)
+
+
 def error_page(request: Request, problem: Problem) -> Response:
     """Return a problem as a page."""
     html = TEMPLATES.get_template("shared/error.html").render(
-        problem=problem, caller=None, here=request.url.path, query=""
+        problem=problem, caller=None, here=request.url.path, query=request.url.query
     )
     return respond(request, html, status=problem.status)
 

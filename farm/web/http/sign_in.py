@@ -1,6 +1,6 @@
 """Sign-in of browsers: an access token once, then a cookie that no script reads and no other site sends."""
 
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
@@ -9,11 +9,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from farm.api.context import Context
 from farm.api.http.authentication import bearer, identify_caller
+from farm.api.http.request_bodies import content_length
 from farm.core.operations.role import Caller
 from farm.services.access.page_sessions import authenticate_session
+from farm.web.http.forms import MAX_FORM_BYTES
 
 COOKIE = "benchfarm_session"
-SIGN_IN_PATH = "/login"
+SIGN_IN_PATH, SIGN_OUT_PATH = "/login", "/logout"
 #: By the identity provider: where a browser goes to it from, and comes back to.
 PROVIDER_PATH, CALLBACK_PATH = f"{SIGN_IN_PATH}/oidc", f"{SIGN_IN_PATH}/oidc/callback"
 _STATIC = "/static/"
@@ -62,7 +64,11 @@ def local_path(path: str) -> str:
 
 
 class SignInRedirect:
-    """Leads a browser without a session from a page to the sign-in."""
+    """Leads a browser without a session from a page to the sign-in, and back to the page.
+
+    A form whose session ended leads back to the page that asks before the action, at the same address, with
+    the reason that was typed.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -83,12 +89,27 @@ class SignInRedirect:
         await self._app(scope, receive, send_or_redirect)
         if is_refused:
             query = scope["query_string"].decode("latin-1")
+            has_ended = session_secret(Headers(scope=scope)) is not None
+            if scope["method"] == "POST" and has_ended and (reason := await _typed_reason(scope, receive)):
+                query = urlencode({"reason": reason})
             here = scope["path"] + (f"?{query}" if query else "")
-            target = f"{SIGN_IN_PATH}?next={quote(here, safe='')}"
-            await RedirectResponse(target, status_code=303)(scope, receive, send)
+            target = urlencode({"next": here} | ({"ended": "true"} if has_ended else {}))
+            await RedirectResponse(f"{SIGN_IN_PATH}?{target}", status_code=303)(scope, receive, send)
 
 
 def _wants_page(scope: Scope) -> bool:
-    headers = Headers(scope=scope)
-    is_read = scope["method"] in ("GET", "HEAD") and not scope["path"].startswith("/api/")
-    return is_read and "text/html" in headers.get("accept", "") and bearer(headers) is None
+    """Return whether a browser asks for a page, or sends a form other than that of the sign-in."""
+    headers, path = Headers(scope=scope), scope["path"]
+    is_form = scope["method"] == "POST" and path not in (SIGN_IN_PATH, SIGN_OUT_PATH)
+    is_of_page = (scope["method"] in ("GET", "HEAD") or is_form) and not path.startswith("/api/")
+    return is_of_page and "text/html" in headers.get("accept", "") and bearer(headers) is None
+
+
+async def _typed_reason(scope: Scope, receive: Receive) -> str:
+    """Return the reason in a form that was refused before it was read; empty without one."""
+    body, is_whole = b"", not 0 < (content_length(Headers(scope=scope)) or 0) <= MAX_FORM_BYTES
+    while not is_whole:
+        message = await receive()
+        body += message.get("body", b"")
+        is_whole = not message.get("more_body", False)
+    return parse_qs(body.decode("utf-8", "replace")).get("reason", [""])[-1]

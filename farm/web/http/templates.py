@@ -1,5 +1,6 @@
 """The templates of pages, with the filters and functions that they use."""
 
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
@@ -45,6 +46,7 @@ def _environment() -> Environment:
         "with_value": _with_value,
     }
     environment.globals |= {
+        "command_line": _command_line,
         "device_kind": text.device_kind,
         "effect_text": effect_text,
         "may": lambda caller, role: caller is not None and is_permitted(caller.role, Role(role)),
@@ -63,6 +65,20 @@ def _environment() -> Environment:
 def _with_value(query: str, **values: object) -> str:
     """Return a query with other values of some names."""
     return urlencode([*(pair for pair in parse_qsl(query) if pair[0] not in values), *values.items()])
+
+
+def _command_line(command: str, *arguments: object, **options: object) -> str:
+    """Return a command to copy into a shell: what came in an address or a label is one word of it.
+
+    Options that are None, False or empty are left out; one that is True is a flag.
+    """
+    words = [command, *(shlex.quote(str(value)) for value in arguments if value not in (None, ""))]
+    for name, value in options.items():
+        if value is True:
+            words.append(f"--{name}")
+        elif value not in (None, False, ""):
+            words.append(f"--{name}={shlex.quote(str(value))}")
+    return " ".join(words)
 
 
 TEMPLATES = _environment()

@@ -37,6 +37,8 @@ router = APIRouter(route_class=PageRoute)
 
 A = TypeVar("A", bound=OperatorRequest)
 
+_MAX_REASON = 500
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DeviceAction:
@@ -97,6 +99,8 @@ def _question(
         button=button,
         back=back,
         reason=reason,
+        # Of a form whose session had ended.
+        typed_reason=request.query_params.get("reason", "")[:_MAX_REASON],
         # A form that is sent twice does its work once.
         key=secrets.token_hex(16),
     )

@@ -26,10 +26,9 @@ from farm.web.pages.history import change_row
 
 router = APIRouter(route_class=PageRoute)
 
-_MATRICES = 8
-_MATRICES_ON_WALL = 4
-_ALARMS = 5
-_CHANGES = 5
+#: Matrices, alarms and changes that are shown, and on a wall.
+_ROWS = (8, 5, 5)
+_ROWS_ON_WALL = (4, 3, 3)
 _HOURS = 24
 #: Devices of which is said what an operator can do.
 _REMEDIES = 3
@@ -38,22 +37,22 @@ _REMEDIES = 3
 @router.get("/")
 async def get_overview(request: Request, caller: Viewer, farm: Farm, part: str | None = None) -> Response:
     """Show the farm at a glance."""
-    parts = _parts(farm, matrices_shown=_MATRICES)
+    parts = _parts(farm, _ROWS)
     return await render_page(request, "overview", caller=caller, part=part, parts=parts, title="Overview")
 
 
 @router.get("/wall")
 async def get_wall(request: Request, caller: Viewer, farm: Farm, part: str | None = None) -> Response:
     """Show the same on a screen on the wall: large, live, and without anything to press."""
-    parts = _parts(farm, matrices_shown=_MATRICES_ON_WALL)
+    parts = _parts(farm, _ROWS_ON_WALL)
     return await render_page(
         request, "overview", page="wall", caller=caller, part=part, parts=parts, title="Wall", is_wall=True
     )
 
 
-def _parts(farm: Context, *, matrices_shown: int) -> Mapping[str, Load]:
+def _parts(farm: Context, rows: tuple[int, int, int]) -> Mapping[str, Load]:
     """Return how to load what the parts of the overview show."""
-    now = farm.clock.now()
+    now, (matrices_shown, alarms_shown, changes_shown) = farm.clock.now(), rows
 
     def work(tx: Tx) -> Mapping[str, Any]:
         matrices = list_matrix_lines(tx.connection, farm.counted_matrices, limit=matrices_shown)
@@ -82,11 +81,11 @@ def _parts(farm: Context, *, matrices_shown: int) -> Mapping[str, Load]:
         }
 
     def alarms(tx: Tx) -> Mapping[str, Any]:
-        listed = list_alarms(tx.connection, limit=_ALARMS)
+        listed = list_alarms(tx.connection, limit=alarms_shown)
         return {"alarms": listed, "further_alarms": count_open(tx.connection) - len(listed)}
 
     def changes(tx: Tx) -> Mapping[str, Any]:
-        found = list_changes(tx.connection, since=now - timedelta(days=1), all=True, limit=_CHANGES)
+        found = list_changes(tx.connection, since=now - timedelta(days=1), all=True, limit=changes_shown)
         return {"changes": [(change, change_row(change)) for change in found]}
 
     return {"work": work, "throughput": throughput, "devices": devices, "alarms": alarms, "changes": changes}

@@ -11,14 +11,17 @@ from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import MatrixId
 from farm.presentation.speedup_notes import LEGEND, discovered_rows
-from farm.services.matrices.views import matrix_view
+from farm.services.matrices.views import list_cell_views, matrix_view
 from farm.services.results.speedups import PAGE, list_speedups
 from farm.web.charts.forest_blocks import speedup_blocks
 from farm.web.http.rendering import STATIC_FOLDER
 from farm.web.http.templates import TEMPLATES
 from farm.web.pages.matrices import cell_grid, eta_text
 from farm.wire.base import Count
-from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.matrices.matrices import CellView, SpeedupView
+
+#: Cells of a report: a browser shows no more of them at once. Comparisons are shown all.
+_CELLS = 10_000
 
 #: Errors are problem documents: `farm report` asks here.
 router = APIRouter(include_in_schema=False)
@@ -28,18 +31,26 @@ router = APIRouter(include_in_schema=False)
 async def get_matrix_report(request: Request, matrix_id: Count, _: Viewer, farm: Farm) -> HTMLResponse:
     """Return a matrix with its cells and comparisons as one file, without scripts and further requests."""
     number = MatrixId(matrix_id)
-    view = await farm.database.read_async(farm.bind(matrix_view), number)
+    view = await farm.database.read_async(farm.bind(matrix_view), number, cells=0)
     speedups: list[SpeedupView] = []
     while page := await farm.database.read_async(
         list_speedups, matrix_id=number, after=speedups[-1].cell_id if speedups else None, limit=PAGE
     ):
         speedups += page
+    cells: list[CellView] = []
+    while len(cells) < _CELLS and (
+        more := await farm.database.read_async(
+            list_cell_views, number, after=cells[-1].index if cells else -1, limit=_CELLS - len(cells)
+        )
+    ):
+        cells += more
     html = TEMPLATES.get_template("matrices/one/report.html").render(
         matrix=view,
         eta=eta_text(view),
         why={},
         further_devices=None,
-        grid=cell_grid(view.cell_list),
+        grid=cell_grid(cells),
+        cells_left_out=view.cells - len(cells),
         blocks=speedup_blocks(speedups),
         discoveries=discovered_rows(speedups),
         legend=LEGEND,

@@ -10,7 +10,7 @@ from farm.api.context import Context, Farm
 from farm.api.http.problems import status_of
 from farm.api.routes.access import provider_of
 from farm.core.errors import AuthError, FarmError
-from farm.services.access.page_sessions import VALID_FOR, sign_in, sign_out
+from farm.services.access.page_sessions import PageSession, sign_in, sign_out
 from farm.services.access.people import sign_in_browser
 from farm.services.access.refused_requests import ANONYMOUS
 from farm.services.access.sign_in_attempts import SignInAttempt, new_attempt
@@ -22,6 +22,7 @@ from farm.web.http.sign_in import (
     COOKIE,
     PROVIDER_PATH,
     SIGN_IN_PATH,
+    SIGN_OUT_PATH,
     is_secure,
     local_path,
     session_secret,
@@ -39,12 +40,12 @@ _NO_PROVIDER_HINT = "sign in with an access token"
 
 @router.get(SIGN_IN_PATH)
 async def get_sign_in(
-    request: Request, farm: Farm, next: Annotated[str, Query(max_length=4000)] = "/"
+    request: Request, farm: Farm, next: Annotated[str, Query(max_length=4000)] = "/", ended: bool = False
 ) -> Response:
-    """Show the form, where this farm wants a token."""
+    """Show the form, where this farm wants a token; say so if a session has ended."""
     if not farm.config.needs_tokens:
         return RedirectResponse(local_path(next), status_code=303)
-    return _form(request, farm, next_path=local_path(next))
+    return _form(request, farm, next_path=local_path(next), has_ended=ended)
 
 
 @router.get(PROVIDER_PATH)
@@ -91,7 +92,7 @@ async def get_callback(
                     hint="sign in again, or ask who runs the provider whether you may use this farm",
                 )
             person = await provider.identify(code, attempt, redirect_uri=_callback(request))
-        secret, token = await farm.database.write_async(farm.bind(sign_in_browser), person)
+        session, token = await farm.database.write_async(farm.bind(sign_in_browser), person)
     except FarmError as failure:
         answer = _form(request, farm, next_path=next_path, error=failure)
     else:
@@ -100,7 +101,7 @@ async def get_callback(
             caller=None, here=SIGN_IN_PATH, query="", title="Signed in", next_path=next_path, token=token
         )
         answer = respond(request, html)
-        _set_session(request, answer, secret)
+        _set_session(request, answer, session)
     answer.delete_cookie(_ATTEMPT_COOKIE, path=PROVIDER_PATH, httponly=True, samesite="lax")
     return answer
 
@@ -112,15 +113,15 @@ async def post_sign_in(request: Request, farm: Farm) -> Response:
     next_path = local_path(form.get("next", "/"))
     try:
         async with farm.refused.telling(ANONYMOUS):
-            secret = await farm.database.write_async(farm.bind(sign_in), form.get("token", ""))
+            session = await farm.database.write_async(farm.bind(sign_in), form.get("token", ""))
     except AuthError as error:
         return _form(request, farm, next_path=next_path, error=error)
     answer = RedirectResponse(next_path, status_code=303)
-    _set_session(request, answer, secret)
+    _set_session(request, answer, session)
     return answer
 
 
-@router.post("/logout")
+@router.post(SIGN_OUT_PATH)
 async def post_sign_out(request: Request, farm: Farm) -> Response:
     """End the browser's session."""
     await form_values(request)
@@ -132,11 +133,11 @@ async def post_sign_out(request: Request, farm: Farm) -> Response:
     return answer
 
 
-def _set_session(request: Request, answer: Response, secret: str) -> None:
+def _set_session(request: Request, answer: Response, session: PageSession) -> None:
     answer.set_cookie(
         COOKIE,
-        secret,
-        max_age=int(VALID_FOR.total_seconds()),
+        session.secret,
+        max_age=int(session.valid_for.total_seconds()),
         path="/",
         httponly=True,
         samesite="strict",
@@ -150,7 +151,14 @@ def _callback(request: Request) -> str:
     return f"{scheme}://{request.headers.get('host', '')}{CALLBACK_PATH}"
 
 
-def _form(request: Request, farm: Context, *, next_path: str, error: FarmError | None = None) -> Response:
+def _form(
+    request: Request,
+    farm: Context,
+    *,
+    next_path: str,
+    error: FarmError | None = None,
+    has_ended: bool = False,
+) -> Response:
     provider = farm.identity_provider
     html = TEMPLATES.get_template("sign_in/page.html").render(
         caller=None,
@@ -159,6 +167,7 @@ def _form(request: Request, farm: Context, *, next_path: str, error: FarmError |
         title="Sign in",
         next_path=next_path,
         error=error,
+        has_ended=has_ended,
         provider=None if provider is None else provider.label,
         provider_path=f"{PROVIDER_PATH}?{urlencode({'next': next_path})}",
     )

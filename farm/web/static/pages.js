@@ -5,15 +5,38 @@
 
 	const parts = () => [...document.querySelectorAll("[data-live]")];
 	const keysOf = (part) => part.dataset.live.split(" ");
+	const waiting = new Set();
+	const refreshPart = (part) => {
+		const seconds = Number(part.dataset.every || 0);
+		if (!seconds) return htmx.trigger(part, "changed");
+		// What changes with each job of the farm is fetched once for all that changed meanwhile.
+		if (waiting.has(part.id)) return;
+		waiting.add(part.id);
+		setTimeout(() => {
+			waiting.delete(part.id);
+			htmx.trigger(part, "changed");
+		}, seconds * 1000);
+	};
 	const refresh = (keys) => {
 		for (const part of parts())
-			if (!keys || keysOf(part).some((key) => keys.includes(key))) htmx.trigger(part, "changed");
+			if (!keys || keysOf(part).some((key) => keys.includes(key))) refreshPart(part);
 	};
 	const state = (words) => {
 		const mark = document.getElementById("live");
 		if (!mark) return;
 		mark.dataset.state = words;
 		mark.title = words === "on" ? "live" : "not live: reload to see changes";
+		const text = document.getElementById("live-text");
+		if (text && text.dataset.state !== words) {
+			const since = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+			text.textContent = words === "on" ? "live" : `not live since ${since}`;
+			text.dataset.state = words;
+		}
+	};
+	// The farm answers no more, as after the end of a session; a connection that is lost is opened again.
+	const refused = () => {
+		state("off");
+		document.getElementById("stale").hidden = false;
 	};
 	const open = () => {
 		if (source || document.hidden || parts().length === 0) return;
@@ -25,7 +48,7 @@
 			missed = true;
 		};
 		source.onmessage = (message) => refresh(JSON.parse(message.data));
-		source.onerror = () => state("off");
+		source.onerror = () => (source.readyState === EventSource.CLOSED ? refused() : state("off"));
 	};
 	const close = () => {
 		if (source) source.close();
@@ -33,6 +56,7 @@
 		state("off");
 	};
 	document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+	document.addEventListener("htmx:responseError", (event) => event.detail.xhr.status === 401 && refused());
 	addEventListener("pagehide", close);
 	addEventListener("pageshow", open);
 })();
