@@ -128,15 +128,6 @@ def join_or_dash(parts: Iterable[str]) -> str:
     return "; ".join(parts) or EMPTY_CELL
 
 
-def since_time(text: str | None) -> datetime | None:
-    """Return the time that lies so long ago; None without a text.
-
-    Raises:
-        InvalidInput: the text is not a duration.
-    """
-    return None if text is None else datetime.now().astimezone() - timedelta(seconds=seconds(text))
-
-
 def past_moment(text: str | None, *, option: str) -> datetime | None:
     """Return a time of the past, written as a date, a time, or a duration before now; None without a text.
 

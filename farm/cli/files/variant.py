@@ -28,7 +28,7 @@ from farm.core.base.units import size_text
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.models.declared_inputs import declared_input
 from farm.core.models.variant import Variant, precision_note
-from farm.presentation.text import is_listed, plural, since_time
+from farm.presentation.text import is_listed, past_moment, plural
 from farm.variants.build import NOT_TUNED, TuningRequest
 from farm.variants.model_zoo import recipes_of
 from farm.variants.sources.source import parse_source, usual_runtimes
@@ -345,7 +345,7 @@ def list_variants(
 
     Example: farm variant list --name mobilenet --since 7d
     """
-    begin = since_time(since)
+    begin = past_moment(since, option="--since")
     with connect() as farm:
         views = farm.variants()
     newest = {view.name: view.variant_id for view in sorted(views, key=lambda view: view.variant_id)}

@@ -56,7 +56,7 @@ from farm.core.base.ids import MatrixId
 from farm.core.errors import Blame, InvalidInput
 from farm.core.results.statistics.gate import GateOutcome
 from farm.core.runs.measurement import Outcome
-from farm.presentation.text import plural, since_time
+from farm.presentation.text import past_moment, plural
 from farm.wire.documents.matrices.matrices import MatrixView
 from farm.wire.documents.matrices.plans import CancellationView
 
@@ -174,8 +174,9 @@ def list_command(
 
     Example: farm matrix list --mine --since 7d
     """
+    begin = past_moment(since, option="--since")
     with connect() as farm:
-        views = list(islice(farm.matrices(since=since_time(since), name=part, mine=mine), limit))
+        views = list(islice(farm.matrices(since=begin, name=part, mine=mine), limit))
     show(views, matrix_table, as_json=as_json)
 
 

@@ -13,7 +13,7 @@ from farm.cli.shell.output import print_done, print_notice, show
 from farm.cli.shell.tables import Listing, name, number, prose, sections, sheet
 from farm.client.farm_client import FarmClient
 from farm.core.base.spec_errors import name_hint
-from farm.core.errors import NotFound
+from farm.core.errors import InvalidInput, NotFound
 from farm.presentation.labels import device_name
 from farm.presentation.text import counts_text, local_time_text, plural
 from farm.wire.documents.matrices.standing import (
@@ -43,7 +43,8 @@ def _stands_text(view: StandingView) -> str:
     queued = f"matrix {view.last_matrix_id} measures what was missing" if view.cells.queued else ""
     after = "" if view.next_due_at is None else f"next session {local_time_text(view.next_due_at)}"
     parts = "; ".join(filter(None, [cells_text(view.cells), queued, after]))
-    return f"{view.name} stands: {parts}.\nIts coverage: {farm_command()} matrix standing {view.name}"
+    again = "" if view.changed_at == view.created_at else " again, in place of what stood under this name"
+    return f"{view.name} stands{again}: {parts}.\nIts coverage: {farm_command()} matrix standing {view.name}"
 
 
 def standing(
@@ -58,6 +59,8 @@ def standing(
     Example: farm matrix standing nightly
     """
     with connect() as farm:
+        if matrix is None and end:
+            raise InvalidInput("--end ends one matrix", hint="name it: `farm matrix standing NAME --end`")
         if matrix is None:
             show(farm.standing_matrices(), _standing_table, as_json=as_json)
             return

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from farm.cli.jobs.bars import bar
 from farm.cli.shell.address import connect
-from farm.cli.shell.options import Json, PastSince
+from farm.cli.shell.options import Json, Since
 from farm.cli.shell.output import first_rows, out, print_json_list, print_notice, print_unchanged
 from farm.core.base.units import duration_text, ratio_text
 from farm.core.errors import InvalidInput
@@ -43,7 +43,7 @@ def show_history(
     variant: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Only variants with this text in their name.")
     ] = None,
-    since: PastSince = None,
+    since: Since = None,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print the points as CSV, for `farm history detect`.")
     ] = False,

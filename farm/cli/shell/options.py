@@ -39,13 +39,10 @@ AllowMissing = Annotated[
 
 Metrics = Annotated[bool, typer.Option("--metrics", help="Print all further metrics, not only times.")]
 
-Since = Annotated[
-    str | None, typer.Option("--since", metavar="SPAN", help="Only those of the last 90s, 30m, 2h or 7d.")
-]
 #: A moment: `farm.presentation.text.past_moment`.
-PastSince = Annotated[
+Since = Annotated[
     str | None,
-    typer.Option("--since", metavar="DATE", help="Only what was measured since: 2026-03-01, 12h, 30d or 1y."),
+    typer.Option("--since", metavar="DATE", help="Only what is since: 2026-03-01, 12h, 30d or 1y."),
 ]
 At = Annotated[
     str | None,

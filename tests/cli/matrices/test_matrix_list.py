@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from farm.core.errors import InvalidInput
-from farm.presentation.text import is_listed, since_time
+from farm.presentation.text import is_listed, past_moment
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -27,10 +27,11 @@ def test_a_listing_shows_what_is_new_enough_and_named_so(
     assert is_listed(NOW, "demo", since=begin, name=part) is is_shown
 
 
-def test_a_span_is_counted_back_from_now() -> None:
-    begin = since_time("2h")
+def test_a_duration_is_counted_back_from_now() -> None:
+    begin = past_moment("2h", option="--since")
     assert begin is not None
     assert timedelta(hours=2) <= datetime.now(UTC) - begin < timedelta(hours=2, minutes=1)
-    assert since_time(None) is None
-    with pytest.raises(InvalidInput, match="not a duration"):
-        since_time("yesterday")
+    assert past_moment(None, option="--since") is None
+    assert past_moment("2026-03-01", option="--since") == datetime(2026, 3, 1).astimezone()
+    with pytest.raises(InvalidInput, match="neither a date nor a duration"):
+        past_moment("yesterday", option="--since")

@@ -53,3 +53,47 @@ def test_a_wrong_schedule_is_told_with_its_line(
     file.write_text(MATRIX + "schedule: every night\n")
     assert run("matrix", "stand", file) == 2
     assert "nightly.yaml, line 12: schedule: 2 fields" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("skip", "place", "words"),
+    [
+        ('{reason: BUG, until: "2020-01-31"}', "skip[0].until", "2020-01-31 has passed"),
+        ('{reason: BUG, until: "2999-01-31", devices: {device: nope}}', "skip[0]", "it covers no cell"),
+        ('{reason: BUG, until: "2999-01-31", cells: {precision: int4}}', "skip[0]", "it covers no cell"),
+        ('{reason: BUG, until: "2999-01-31", cells: {iterations: 9}}', "skip[0]", "it covers no cell"),
+    ],
+)
+def test_a_skip_that_skips_nothing_is_refused_with_its_line(
+    measured: Measured, tmp_path: Path, capsys: pytest.CaptureFixture[str], skip: str, place: str, words: str
+) -> None:
+    file = tmp_path / "nightly.yaml"
+    file.write_text(MATRIX + f"skip: [{skip}]\n")
+    assert run("matrix", "stand", file) == 2
+    error = capsys.readouterr().err
+    assert f"nightly.yaml, line 12: {place}: {words}" in error
+    assert run("matrix", "standing") == 0
+    assert "small" not in capsys.readouterr().out
+
+
+def test_a_file_that_stands_already_is_replaced_and_says_so(
+    measured: Measured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "nightly.yaml"
+    for words in ("small stands: ", "small stands again, in place of what stood under this name: "):
+        file.write_text(MATRIX)
+        assert run("matrix", "stand", file) == 0
+        assert words in capsys.readouterr().err
+
+
+def test_the_end_of_no_matrix_and_a_submission_of_a_standing_one_say_what_to_type(
+    measured: Measured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("matrix", "standing", "--end") == 2
+    assert "`farm matrix standing NAME --end`" in capsys.readouterr().err
+    file = tmp_path / "nightly.yaml"
+    file.write_text(MATRIX + STANDING)
+    assert run("matrix", "submit", file) == 2
+    error = capsys.readouterr().err
+    assert "unknown key `schedule`" in error
+    assert "`farm matrix stand FILE`" in error

@@ -349,3 +349,20 @@ def test_a_session_that_was_due_for_days_and_waits_for_the_last_one_raises_an_al
     # The next session may be queued at once, or at the next time of the schedule.
     look(farm)
     assert alarms(farm, scan) == []
+
+
+def test_a_skip_that_ended_since_may_stand_in_the_file_and_no_new_one_may(
+    farm: FarmRig, host: HostRig
+) -> None:
+    ends = farm.clock.now().date()
+    skip = {"reason": "BUG-12", "until": str(ends), "cells": {"warmup": 1}}
+    stands(farm, skip=[skip])
+    farm.clock.advance((2 * NIGHT).total_seconds())
+    stands(farm, skip=[skip])
+    with pytest.raises(MatrixInvalid, match="has passed"):
+        stands(farm, skip=[skip, {**skip, "reason": "BUG-13"}])
+
+
+def test_a_wrong_field_of_a_schedule_is_named(farm: FarmRig, host: HostRig) -> None:
+    with pytest.raises(MatrixInvalid, match="`25` is no field of cron at its place"):
+        stands(farm, schedule="0 25 * * *")

@@ -18,7 +18,7 @@ from farm.cli.shell.options import (
     Json,
     MatrixArgument,
     MatrixOption,
-    PastSince,
+    Since,
     selected_matrix,
 )
 from farm.cli.shell.output import first_rows, out, print_json_list, print_notice, show
@@ -68,7 +68,7 @@ def speedups(
         Order | None, typer.Option(help="Order of rows: the shortest time, or the best speedup, first.")
     ] = None,
     gate: GateOption = None,
-    since: PastSince = None,
+    since: Since = None,
     at: At = None,
     by: ByOption = None,
     as_json: Json = False,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from farm.core.base.ids import Digest
+from farm.core.base.spec_errors import SpecProblem
 from farm.core.matrices.matrix import Cell
 from farm.core.matrices.standing import Skip, skip_of, version_digest
 from farm.services.matrices.cell_series import series_by_cell
@@ -45,3 +46,32 @@ def wanted_cells(expanded: MatrixExpansion, skips: Sequence[Skip], *, today: dat
         )
         for cell in expanded.expansion.cells
     ]
+
+
+def skip_problems(
+    expanded: MatrixExpansion, skips: Sequence[Skip], known: Sequence[Skip], *, today: date
+) -> list[SpecProblem]:
+    """Return what is wrong with skips: one that ended already, or that covers no cell.
+
+    Args:
+        expanded: the matrix over the present devices.
+        skips: as they are written.
+        known: those that were stored before, and may have ended.
+        today: in UTC.
+    """
+    device_by_id = {device.device_id: device for device in expanded.devices}
+    problems = []
+    for place, skip in enumerate(skips):
+        if skip in known:
+            continue
+        if skip.until < today:
+            message, hint = f"{skip.until} has passed", "give the last day of the skip, or leave the skip out"
+            problems.append(SpecProblem(path=("skip", place, "until"), message=message, hint=hint))
+        elif not any(
+            skip.covers(cell.key, device_by_id[cell.device_id], today=today)
+            for cell in expanded.expansion.cells
+        ):
+            message = "it covers no cell of this matrix"
+            hint = "`cells` are values of its axes, `devices` are selectors of its devices"
+            problems.append(SpecProblem(path=("skip", place), message=message, hint=hint))
+    return problems

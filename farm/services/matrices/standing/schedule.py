@@ -25,7 +25,8 @@ def check_schedule(schedule: str, *, now: datetime) -> datetime:
     try:
         next_at = next_time(schedule, after=now)
     except ValueError as error:
-        raise _invalid(str(error), _EXAMPLE) from error
+        wrong = next((field for number, field in enumerate(fields) if not _is_valid(number, field)), schedule)
+        raise _invalid(f"`{wrong}` is no field of cron at its place", _EXAMPLE) from error
     if next_at is None:
         raise _invalid("there is no such time", _EXAMPLE)
     return next_at
@@ -36,6 +37,16 @@ def next_time(schedule: str, *, after: datetime) -> datetime | None:
     trigger = CronTrigger.from_crontab(schedule, timezone=UTC)
     next_at: datetime | None = trigger.get_next_fire_time(None, after + timedelta(seconds=1))
     return next_at
+
+
+def _is_valid(number: int, field: str) -> bool:
+    fields = ["*"] * 5
+    fields[number] = field
+    try:
+        CronTrigger.from_crontab(" ".join(fields), timezone=UTC)
+    except ValueError:
+        return False
+    return True
 
 
 def _invalid(message: str, hint: str) -> Exception:

@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 
 from farm.clock import Clock
 from farm.core.base.ids import Digest, MatrixId
+from farm.core.base.spec_errors import matrix_invalid
 from farm.core.errors import Conflict, FarmError, InvalidInput, NotFound
 from farm.core.matrices.partial_rerun import compared_cells, select_cells
 from farm.core.matrices.standing import StandingSpec
@@ -22,7 +23,7 @@ from farm.database.engine import Database
 from farm.database.transaction import Tx, bind_tx
 from farm.services.matrices.current_expansion import expand_matrix
 from farm.services.matrices.lazy_expansion import store_and_expand
-from farm.services.matrices.standing.coverage import WantedCell, wanted_cells
+from farm.services.matrices.standing.coverage import WantedCell, skip_problems, wanted_cells
 from farm.services.matrices.standing.schedule import check_schedule, next_time
 from farm.services.matrices.submit import PreparedMatrix, prepare_expanded
 from farm.store.matrices import standing as standing_store
@@ -72,10 +73,15 @@ def stand(tx: Tx, spec: StandingSpec) -> int:
     What is missing is queued later.
 
     Raises:
-        MatrixInvalid: its schedule is none; or like `expand_matrix`.
+        MatrixInvalid: its schedule is none, or a skip covers nothing; or like `expand_matrix`.
     """
     next_due_at = None if spec.schedule is None else check_schedule(spec.schedule, now=tx.now)
-    expand_matrix(tx.connection, spec.matrix)
+    expanded = expand_matrix(tx.connection, spec.matrix)
+    before = standing_store.find_standing(tx.connection, spec.matrix.name)
+    # A file may stand again with skips that ended since.
+    known = () if before is None else before.spec.skip
+    if problems := skip_problems(expanded, spec.skip, known, today=tx.now.date()):
+        raise matrix_invalid(problems)
     return standing_store.put_standing(tx, spec, next_due_at=next_due_at)
 
 

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 from pydantic import (
@@ -300,6 +300,8 @@ MATRIX_MODEL = model_of(
     priority=Annotated[int, Field(ge=-100, le=100)],
 )
 _MATRIX: TypeAdapter[MatrixSpec] = TypeAdapter(read_as(MatrixSpec, MATRIX_MODEL))
+_OF_STANDING = (("schedule",), ("skip",))
+_STANDS = "it is a key of a matrix that the farm keeps measuring: `farm matrix stand FILE`"
 _WITHOUT_BASELINE = SpecProblem(
     path=("rounds",),
     message="without a baseline, no cell is compared, so none is ever decided",
@@ -321,9 +323,12 @@ def matrix_spec(data: object, *, text: str | None = None, further_keys: Sequence
     try:
         spec = _MATRIX.validate_python(data)
     except ValidationError as error:
-        problems = problems_of(
-            error, data, known_keys=lambda loc: [*_known_keys(loc), *further_keys], root="matrix"
-        )
+        problems = [
+            replace(problem, hint=_STANDS) if problem.path in _OF_STANDING else problem
+            for problem in problems_of(
+                error, data, known_keys=lambda loc: [*_known_keys(loc), *further_keys], root="matrix"
+            )
+        ]
         lines = [line_of(text, problem.path) for problem in problems] if text else []
         raise matrix_invalid(problems, lines) from error
     if isinstance(spec.rounds, SequentialRounds) and spec.baseline is None:
