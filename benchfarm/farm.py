@@ -264,12 +264,15 @@ class Farm:
         *,
         device: str | None = None,
         model: str | None = None,
+        harness: str | None = None,
         variant: str | None = None,
         since: Past | None = None,
     ) -> Frame[HistoryRow]:
         """Return the sessions of every series, filtered as by `farm history show`."""
         as_of = datetime.now(UTC)
-        views = self.client.history(device=device, model=model, variant=variant, since=past_time(since))
+        views = self.client.history(
+            device=device, model=model, harness=harness, variant=variant, since=past_time(since)
+        )
         return history_frame(views, as_of=as_of)
 
     def regressions(

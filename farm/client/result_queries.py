@@ -60,11 +60,13 @@ class ResultQueries(FarmConnection):
         *,
         device: str | None = None,
         model: str | None = None,
+        harness: str | None = None,
         variant: str | None = None,
         since: datetime | None = None,
     ) -> Iterator[SeriesHistory]:
-        """Yield the history of every series, filtered by device, model, variant and time, page by page."""
-        filters = {"device": device, "model": model, "variant": variant, "since": time_text(since)}
+        """Yield the history of every series, by device, model, harness, variant and time, page by page."""
+        filters = {"device": device, "model": model, "harness": harness, "variant": variant}
+        filters["since"] = time_text(since)
         after = 0
         while page := self._get(list[SeriesHistory], "/history", **filters, after=after):
             yield from page

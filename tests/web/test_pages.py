@@ -365,3 +365,16 @@ def test_variants_show_their_inputs_and_whether_what_they_multiply_is_counted(pa
     assert "1x3x224x224:float32" in words
     assert "MACs" in words
     assert "not counted" in words
+
+
+def test_a_history_is_of_one_harness_where_it_is_asked_for(pages: PageFarm) -> None:
+    everything = pages.http.get("/api/v1/history").json()
+    own = pages.http.get("/api/v1/history", params={"harness": "speed_benchmark_torch"}).json()
+    assert own == [view for view in everything if view["harness"] == "speed_benchmark_torch"]
+    assert own
+    assert pages.http.get("/api/v1/history", params={"harness": "llama-bench"}).json() == []
+    page = words_of(pages.http.get("/history", params={"harness": "speed_benchmark_torch"}))
+    assert "farm history --harness=speed_benchmark_torch" in page
+    assert "int8-core" in page
+    csv = pages.http.get("/history.csv", params={"harness": "llama-bench"})
+    assert csv.text.splitlines() == list(csv_lines([]))

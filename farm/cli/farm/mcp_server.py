@@ -110,12 +110,15 @@ class FarmTools:
         self,
         device: str | None = None,
         model: str | None = None,
+        harness: str | None = None,
         variant: str | None = None,
         since: Past = None,
         limit: Limit = _ROWS,
     ) -> Answer:
         """Show how times and speedups of series went over sessions, with what had another version."""
-        found = self._farm.history(device=device, model=model, variant=variant, since=_past(since))
+        found = self._farm.history(
+            device=device, model=model, harness=harness, variant=variant, since=_past(since)
+        )
         return _rows("series", found, limit)
 
     def regressions(

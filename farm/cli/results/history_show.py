@@ -40,6 +40,9 @@ _LEGEND = (
 def show_history(
     model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="Only this model.")] = None,
     device: Annotated[str | None, typer.Option(help="Only this device, by id or label.")] = None,
+    harness: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this harness, such as a program without a model.")
+    ] = None,
     variant: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Only variants with this text in their name.")
     ] = None,
@@ -59,19 +62,20 @@ def show_history(
         raise InvalidInput("--csv and --json go not together", hint="leave one of them out")
     begin = past_moment(since, option="--since")
     with connect() as farm:
-        histories = farm.history(device=device, model=model, variant=variant, since=begin)
+        histories = farm.history(device=device, model=model, harness=harness, variant=variant, since=begin)
         if as_json:
             print_json_list(histories)
         elif as_csv:
             for line in csv_lines(histories):
                 print_unchanged(f"{line}\n")
         else:
-            _print_trends(histories, filtered=any((device, model, variant, since)))
+            _print_trends(histories, filtered=any((device, model, harness, variant, since)))
 
 
 def _print_trends(histories: Iterable[SeriesHistory], *, filtered: bool) -> None:
     listed = first_rows(
-        histories, where_all_are="--device and --variant select fewer, `farm history --json` prints all."
+        histories,
+        where_all_are="--device, --harness and --variant select fewer, `farm history --json` prints all.",
     )
     if not listed:
         fewer = " of that: fewer filters may show some" if filtered else ""

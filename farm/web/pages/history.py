@@ -83,12 +83,13 @@ async def get_history(
     part: str | None = None,
     model: Filter = "",
     device: Filter = "",
+    harness: Filter = "",
     variant: Filter = "",
     since: Annotated[str, Query(max_length=40)] = "",
     after: Count = 0,
 ) -> Response:
     """Show the trend of each series: the paired ratio, and beside it the absolute time."""
-    load = _pages(model=model, device=device, variant=variant, since=since)
+    load = _pages(model=model, device=device, harness=harness, variant=variant, since=since)
 
     def trends(tx: Tx) -> Mapping[str, Any]:
         views = load(tx.connection, after=SeriesId(after), limit=_SERIES)
@@ -105,6 +106,7 @@ async def get_history(
         title="History",
         model=model,
         device=device,
+        harness=harness,
         variant=variant,
         since=since,
     )
@@ -116,11 +118,12 @@ async def get_history_csv(
     farm: Farm,
     model: Filter = "",
     device: Filter = "",
+    harness: Filter = "",
     variant: Filter = "",
     since: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
     """Return the points of the series, as `farm history --csv` prints them."""
-    load = _pages(model=model, device=device, variant=variant, since=since)
+    load = _pages(model=model, device=device, harness=harness, variant=variant, since=since)
 
     async def page(last: SeriesHistory | None) -> list[SeriesHistory]:
         return await farm.database.read_async(load, after=None if last is None else last.series_id)
@@ -128,7 +131,9 @@ async def get_history_csv(
     return await csv_response("history", page, csv_lines)
 
 
-def _pages(*, model: str, device: str, variant: str, since: str) -> Callable[..., list[SeriesHistory]]:
+def _pages(
+    *, model: str, device: str, harness: str, variant: str, since: str
+) -> Callable[..., list[SeriesHistory]]:
     """Return the function that reads a page of histories, of `limit` series behind the one `after`.
 
     Raises:
@@ -138,6 +143,7 @@ def _pages(*, model: str, device: str, variant: str, since: str) -> Callable[...
         list_histories,
         device=device or None,
         model=model or None,
+        harness=harness or None,
         variant=variant or None,
         since=past_moment(since or None, option="since"),
     )

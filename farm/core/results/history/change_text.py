@@ -35,9 +35,14 @@ def percent_text(delta: float) -> str:
 
 
 def scope_text(scope: Mapping[str, str]) -> str:
-    """Return what the changed series have in common: `mobilenet_v2 int8-core on phone-1`."""
+    """Return what the changed series have in common: `mobilenet_v2 int8-core on phone-1`.
+
+    Where they have no model in common, or none, it is their harness.
+    """
     named = [scope[key] for key in ("model", "variant") if key in scope]
-    if not named:
+    if named and "model" not in scope and "harness" in scope:
+        named.insert(0, scope["harness"])
+    elif not named:
         named = [f"everything of {scope['harness']}" if "harness" in scope else "everything"]
     device = [f"on {scope['device']}"] if "device" in scope else []
     return " ".join([*named, *device])

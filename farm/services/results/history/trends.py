@@ -45,6 +45,7 @@ def list_histories(
     *,
     device: str | None = None,
     model: str | None = None,
+    harness: str | None = None,
     variant: str | None = None,
     since: datetime | None = None,
     after: SeriesId | None = None,
@@ -59,6 +60,7 @@ def list_histories(
         connection: the database.
         device: only on this device: its id, its label, or the beginning of either.
         model: only of this model.
+        harness: only of this harness, which may run no model.
         variant: only where this text is in the label or in the file's name, in any case.
         since: only points with a measurement at this time or later.
         after: only series behind this one.
@@ -75,6 +77,7 @@ def list_histories(
         connection,
         device_id=among.device_id,
         model=among.model,
+        harness=harness,
         named=None if variant is None else NamePart(variant, except_on=pending),
         after=behind,
         limit=limit,

@@ -73,17 +73,20 @@ def series_page(
     *,
     device_id: DeviceId | None,
     model: str | None,
+    harness: str | None = None,
     named: NamePart | None = None,
     after: SeriesId,
     limit: int,
 ) -> list[TrendSeries]:
-    """Return the next series behind one, of a device and of a model where they are given."""
+    """Return the next series behind one, of a device, a model and a harness where they are given."""
     columns = (series.c[name] for name in TrendSeries.__dataclass_fields__)
     query = sa.select(*columns).where(series.c.series_id > after).order_by(series.c.series_id).limit(limit)
     if device_id is not None:
         query = query.where(series.c.device_id == device_id)
     if model is not None:
         query = query.where(series.c.model == model)
+    if harness is not None:
+        query = query.where(series.c.harness == harness)
     if named is not None:
         query = query.where(named.condition(device_id))
     return [to_record(TrendSeries, row) for row in connection.execute(query)]
