@@ -9,6 +9,7 @@ from benchfarm.farm import Farm
 from benchfarm.files import Harnesses, StoredFiles, Variants
 from benchfarm.run import Run
 from farm.cli.matrices.watch import POLL_S
+from farm.wire.documents.matrices.matrices import MatrixView
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -50,6 +51,7 @@ class AsyncRun(_Asynchronous[Run]):
     refresh = _OnThread(Run.refresh)
     cancel = _OnThread(Run.cancel)
     cells = _OnThread(Run.cells)
+    jobs = _OnThread(Run.jobs)
     rejected = _OnThread(Run.rejected)
     why = _OnThread(Run.why)
     explain = _OnThread(Run.explain)
@@ -74,6 +76,21 @@ class AsyncRun(_Asynchronous[Run]):
         """Return the state as of the last answer."""
         return self.synchronous.state
 
+    @property
+    def name(self) -> str:
+        """Return the name of the matrix."""
+        return self.synchronous.name
+
+    @property
+    def is_finished(self) -> bool:
+        """Return whether all jobs had ended as of the last answer."""
+        return self.synchronous.is_finished
+
+    @property
+    def view(self) -> MatrixView:
+        """Return the last answer of the farm."""
+        return self.synchronous.view
+
     async def wait(self, *, timeout_s: float | None = None) -> Self:
         """Wait until all jobs have ended; nothing is shown. A cancelled wait leaves the matrix running.
 
@@ -87,9 +104,13 @@ class AsyncRun(_Asynchronous[Run]):
                 # There is no event of its end to wait for.
                 await asyncio.sleep(POLL_S)
 
-    async def rerun(self, *, failed: bool = False) -> "AsyncRun":
+    async def rerun(self, *, failed: bool = False, key: str | None = None) -> "AsyncRun":
         """Submit the matrix again, or with `failed` only its cells without a valid number."""
-        return AsyncRun(await asyncio.to_thread(self.synchronous.rerun, failed=failed))
+        return AsyncRun(await asyncio.to_thread(self.synchronous.rerun, failed=failed, key=key))
+
+    async def rerun_attempt(self, attempt_id: int, *, key: str | None = None) -> "AsyncRun":
+        """Measure the number of one attempt again, as it was made."""
+        return AsyncRun(await asyncio.to_thread(self.synchronous.rerun_attempt, attempt_id, key=key))
 
     def __repr__(self) -> str:
         return f"<Async{repr(self.synchronous)[1:]}"
@@ -143,6 +164,15 @@ class AsyncFarm(_Asynchronous[Farm]):
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self.synchronous.close()
+
+    @property
+    def url(self) -> str:
+        """Return the address of the farm, where its pages are."""
+        return self.synchronous.url
+
+    async def close(self) -> None:
+        """Close the connections."""
         self.synchronous.close()
 
     whoami = _OnThread(Farm.whoami)

@@ -1,9 +1,10 @@
 """A farm, as the commands find it: what it has, what it measured, and new matrices."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from benchfarm.files import Harnesses, StoredFiles, Variants
 from benchfarm.frames.frame import Frame
@@ -23,17 +24,21 @@ from farm.cli.shell.address import connect_to, farm_url
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import CellId, JobId, MatrixId
 from farm.core.base.setting_values import SettingValue
+from farm.core.base.spec_errors import name_hint
+from farm.core.errors import InvalidInput, NotFound
 from farm.core.results.history.changes.points import Cause
 from farm.core.results.history.recorded_change import ChangeState
 from farm.wire.documents.access import CallerView
 from farm.wire.documents.devices import DeviceView
-from farm.wire.documents.matrices.matrices import MatrixSummary
+from farm.wire.documents.matrices.matrices import CellView, MatrixSummary
 from farm.wire.documents.matrices.plans import MatrixPlanView
 from farm.wire.documents.results.changes import ChangeDetail, ChangeView
 from farm.wire.documents.results.explain import CellExplanation, JobExplanation
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 from farm.wire.documents.results.imports import ExternalResultView
 from farm.wire.documents.results.results import PlacedSeries, ResultView
+
+C = TypeVar("C", bound=StrEnum)
 
 #: Devices of a run: names, selectors like `soc:SM8*`, or what `Farm.devices` returned.
 Devices = str | DeviceView | Sequence[str | DeviceView]
@@ -111,6 +116,7 @@ class Farm:
         precision: str | None = None,
         inputs: Sequence[str] = (),
         timeout_s: float = 120.0,
+        key: str | None = None,
     ) -> Run:
         """Measure model files or variants on devices; the first file or backend is the baseline.
 
@@ -126,6 +132,7 @@ class Farm:
             precision: of a new file.
             inputs: declared ones of the file, such as `1x3x224x224:float32`.
             timeout_s: the time-out of one process.
+            key: as that of `submit`.
 
         Raises:
             NotFound: there is no such file, variant or harness.
@@ -145,7 +152,7 @@ class Farm:
             inputs=inputs,
             timeout_s=timeout_s,
         )
-        return self.submit(spec)
+        return self.submit(spec, key=key)
 
     def run_program(
         self,
@@ -157,6 +164,7 @@ class Farm:
         metrics: Sequence[str] = (),
         name: str | None = None,
         timeout_s: float = 120.0,
+        key: str | None = None,
     ) -> Run:
         """Measure a program or script of your own; `time` and `metrics` are as those of `farm run`."""
         spec = program_matrix(
@@ -170,7 +178,7 @@ class Farm:
             name=name,
             timeout_s=timeout_s,
         )
-        return self.submit(spec)
+        return self.submit(spec, key=key)
 
     def submit(self, matrix: Mapping[str, Any] | str | Path, *, key: str | None = None) -> Run:
         """Submit a matrix, once: a dictionary, the text of a matrix file, or the path of one.
@@ -242,7 +250,7 @@ class Farm:
     ) -> list[GroupSpeedupView]:
         """Return the newest speedups over devices of one device model, chip or Android, or over all."""
         return self.client.group_speedups(
-            GroupBy(by),
+            _choice(GroupBy, by, "by"),
             model=model,
             baseline=baseline,
             candidate=candidate,
@@ -256,8 +264,15 @@ class Farm:
         return result_frame(self.client.results(MatrixId(matrix)), as_of=as_of)
 
     def samples(self, matrix: int, *, cell: int | None = None) -> Samples:
-        """Return every iteration of the accepted measurements of a matrix, or of one of its cells."""
-        return load_samples(self.client, MatrixId(matrix), None if cell is None else CellId(cell))
+        """Return every iteration of the accepted measurements of a matrix, or of one of its cells.
+
+        Raises:
+            NotFound: there is no such matrix, or the matrix has no such cell.
+        """
+        samples = load_samples(self.client, MatrixId(matrix), None if cell is None else CellId(cell))
+        if cell is not None and not samples.attempts:
+            _check_cell(self.client.cells(MatrixId(matrix)), matrix, cell)
+        return samples
 
     def history(
         self,
@@ -291,8 +306,8 @@ class Farm:
             since=past_time(since),
             device=device,
             model=model,
-            cause=None if cause is None else Cause(cause),
-            state=None if state is None else ChangeState(state),
+            cause=None if cause is None else _choice(Cause, cause, "cause"),
+            state=None if state is None else _choice(ChangeState, state, "state"),
             every=every,
         )
         return change_frame(views, as_of=as_of)
@@ -338,3 +353,18 @@ class Farm:
         ids = [str(each.device_id) for each in listed if isinstance(each, DeviceView)]
         found = [str(view.device_id) for view in self.devices(*words)] if words else []
         return tuple(dict.fromkeys([*ids, *found]))
+
+
+def _choice(kind: type[C], word: str, argument: str) -> C:
+    """Return one of the words of an argument. Raises InvalidInput."""
+    try:
+        return kind(word)
+    except ValueError:
+        hint = name_hint(word, list(kind)) or f"it is one of {', '.join(kind)}"
+        raise InvalidInput(f"{argument} is not {word!r}", hint=hint) from None
+
+
+def _check_cell(cells: Iterable[CellView], matrix: int, cell: int) -> None:
+    """Raise NotFound if a matrix has no such cell."""
+    if all(view.cell_id != cell for view in cells):
+        raise NotFound(f"matrix {matrix} has no cell {cell}", hint="`Run.cells()` returns its cells")

@@ -9,7 +9,7 @@ from benchfarm.frames.speedup_frame import SpeedupFrame
 from benchfarm.progress import wait_with_progress
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import AttemptId, CellId, MatrixId
-from farm.wire.documents.matrices.matrices import AttemptView, CellView, MatrixView, Rejection
+from farm.wire.documents.matrices.matrices import AttemptView, CellView, JobView, MatrixView, Rejection
 from farm.wire.documents.matrices.pending import MatrixPendingView
 from farm.wire.documents.matrices.plans import CancellationView
 from farm.wire.documents.results.explain import CellExplanation
@@ -80,17 +80,24 @@ class Run:
         self.refresh()
         return view
 
-    def rerun(self, *, failed: bool = False) -> "Run":
-        """Submit the matrix again, or with `failed` only its cells without a valid number."""
-        return Run(self._farm, self._client.rerun_matrix(self.id, failed=failed))
+    def rerun(self, *, failed: bool = False, key: str | None = None) -> "Run":
+        """Submit the matrix again, or with `failed` only its cells without a valid number.
 
-    def rerun_attempt(self, attempt_id: int) -> "Run":
-        """Measure the number of one attempt again, as it was made."""
-        return Run(self._farm, self._client.rerun_attempt(AttemptId(attempt_id)))
+        With a `key` of your own, the matrix that was submitted with it before is returned.
+        """
+        return Run(self._farm, self._client.rerun_matrix(self.id, failed=failed, key=key))
+
+    def rerun_attempt(self, attempt_id: int, *, key: str | None = None) -> "Run":
+        """Measure the number of one attempt again, as it was made; `key` is as that of `rerun`."""
+        return Run(self._farm, self._client.rerun_attempt(AttemptId(attempt_id), key=key))
 
     def cells(self) -> list[CellView]:
         """Return all cells with the outcomes of their jobs."""
         return list(self._client.cells(self.id))
+
+    def jobs(self) -> list[JobView]:
+        """Return all jobs with their attempts, those that failed, too."""
+        return self._client.jobs(self.id)
 
     def rejected(self) -> list[Rejection]:
         """Return the cells that get no jobs, with the reasons."""

@@ -143,9 +143,18 @@ class FarmConnection:
             response = self._send_now(request)
         return response
 
+    def _sent(self, request: httpx.Request) -> httpx.Response:
+        """Send a request; what only reads is sent again if its connection is cut off."""
+        try:
+            return self._http.send(request)
+        except httpx.TransportError as error:
+            if request.method != "GET" or not _is_cut_off(error):
+                raise
+        return self._http.send(request)
+
     def _send_now(self, request: httpx.Request) -> httpx.Response:
         try:
-            response = self._http.send(request)
+            response = self._sent(request)
         except httpx.TimeoutException as error:
             raise FarmUnreachable(
                 f"the farm at {self.url} did not answer in time", hint="is it busy, or is it another program?"
@@ -158,6 +167,13 @@ class FarmConnection:
             with suppress(ValueError):
                 self._on_token_expiry(datetime.fromisoformat(text))
         return response
+
+
+def _is_cut_off(error: httpx.TransportError) -> bool:
+    """Return whether a connection that was there ended, as one that was idle too long."""
+    return isinstance(error, (httpx.NetworkError, httpx.RemoteProtocolError)) and not isinstance(
+        error, httpx.ConnectError
+    )
 
 
 def _can_repeat(request: httpx.Request) -> bool:

@@ -207,18 +207,19 @@ class FarmClient(ResultQueries, ExportQueries, ImportQueries, AccessQueries):
             if view.is_done:
                 return view
 
-    def rerun_matrix(self, matrix_id: MatrixId, *, failed: bool) -> MatrixView:
-        """Submit a matrix again, or only its cells without a valid measurement; once."""
+    def rerun_matrix(self, matrix_id: MatrixId, *, failed: bool, key: str | None = None) -> MatrixView:
+        """Submit a matrix again, or only its cells without a valid measurement; once, as `submit_matrix`."""
         path = f"/matrices/{matrix_id}/rerun"
-        return self._post_once(MatrixView, path, {"failed": failed}, lost_hint=_LOST_HINT)
+        return self._post_once(MatrixView, path, {"failed": failed}, lost_hint=_LOST_HINT, key=key)
 
     def plan_rerun(self, attempt_id: AttemptId) -> RerunPlan:
         """Return how the number of an attempt would be measured again; nothing is queued."""
         return self._get(RerunPlan, f"/attempts/{attempt_id}/rerun")
 
-    def rerun_attempt(self, attempt_id: AttemptId) -> MatrixView:
-        """Measure the number of an attempt again, once."""
-        return self._post_once(MatrixView, f"/attempts/{attempt_id}/rerun", {}, lost_hint=_LOST_HINT)
+    def rerun_attempt(self, attempt_id: AttemptId, *, key: str | None = None) -> MatrixView:
+        """Measure the number of an attempt again; once, as `submit_matrix`."""
+        path = f"/attempts/{attempt_id}/rerun"
+        return self._post_once(MatrixView, path, {}, lost_hint=_LOST_HINT, key=key)
 
     def stand_matrix(self, spec: Mapping[str, object]) -> StandingView:
         """Let a matrix stand, or replace the one of its name; `spec` is the matrix file as read."""

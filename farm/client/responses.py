@@ -40,8 +40,6 @@ def error_of(problem: Problem) -> FarmError:
     if isinstance(error, InvalidInput):
         error.places = problem.places
     error.__cause__ = ProblemError(problem)
-    # A traceback shows it, in a notebook for example.
-    error.add_note(f"hint: {error.hint}")
     return error
 
 

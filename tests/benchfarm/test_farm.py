@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 from benchfarm import AsyncFarm, Farm, FarmError, FarmUnreachable, InvalidInput, NotFound, SelectorEmpty
+from benchfarm.asynchronous import AsyncRun
 from benchfarm.progress import wait_with_progress
+from benchfarm.run import Run
 from farm.core.base.ids import MatrixId
 from farm.wire.documents.matrices.matrices import MatrixView
 from tests.benchfarm.conftest import MeasuredFarm
@@ -155,6 +157,53 @@ def test_errors_have_code_hint_and_show_it_in_a_traceback(measured: MeasuredFarm
         measured.farm.speedups(since=datetime(2026, 1, 1))  # noqa: DTZ001
     with pytest.raises(FarmUnreachable), Farm("http://127.0.0.1:9") as away:
         away.devices()
+    with pytest.raises(NotFound) as missing_file:
+        measured.farm.run("nofile.tflite")
+    assert missing_file.value.__notes__ == [f"hint: {missing_file.value.hint}"]
+
+
+def test_a_word_that_is_none_of_an_argument_says_which_there_are(measured: MeasuredFarm) -> None:
+    with pytest.raises(InvalidInput, match="cause is not 'heat'") as cause:
+        measured.farm.regressions(cause="heat")
+    assert "file, " in cause.value.hint
+    with pytest.raises(InvalidInput, match="by is not 'socs'") as by:
+        measured.farm.group_speedups("socs")
+    assert by.value.hint == "did you mean `soc`?"
+
+
+def test_samples_of_a_cell_that_the_matrix_does_not_have_are_not_none(measured: MeasuredFarm) -> None:
+    with pytest.raises(NotFound, match="has no cell 999"):
+        measured.farm.samples(measured.finished, cell=999)
+    (cell, *_) = measured.farm.matrix(measured.queued).cells()
+    assert len(measured.farm.samples(measured.queued, cell=cell.cell_id)) == 0
+
+
+def test_a_key_of_ones_own_is_one_matrix_however_it_is_begun(measured: MeasuredFarm) -> None:
+    variant = "mobilenet_v2/int8-core/torchscript"
+    begun = [measured.farm.run(variant, rounds=1, key="nightly-1") for _ in range(2)]
+    again = [begun[0].rerun(key="nightly-1-again") for _ in range(2)]
+    assert len({run.id for run in begun}) == 1
+    assert len({run.id for run in again}) == 1
+    assert begun[0].id != again[0].id
+    for run in (begun[0], again[0]):
+        run.cancel()
+
+
+def test_a_failed_cell_leads_to_its_attempts(measured: MeasuredFarm) -> None:
+    run = measured.farm.matrix(measured.finished)
+    jobs = run.jobs()
+    assert {(job.device_id, job.label) for job in jobs} == {
+        (cell.device_id, cell.label) for cell in run.cells()
+    }
+    assert run.attempt(jobs[0].attempts[-1]).attempt_id == jobs[0].attempts[-1]
+
+
+@pytest.mark.parametrize(("synchronous", "awaited"), [(Farm, AsyncFarm), (Run, AsyncRun)])
+def test_everything_can_be_awaited(synchronous: type, awaited: type) -> None:
+    def public(kind: type) -> set[str]:
+        return {name for name in dir(kind) if not name.startswith("_")}
+
+    assert public(synchronous) <= public(awaited)
 
 
 def test_waiting_for_what_is_finished_returns_at_once(measured: MeasuredFarm) -> None:

@@ -2,9 +2,11 @@
 
 import os
 import socket
+import threading
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -213,6 +215,43 @@ def test_an_address_where_something_else_serves_is_the_users_fault() -> None:
 def test_a_connection_that_breaks_means_that_the_farm_is_unreachable() -> None:
     with scripted_server({}) as url, FarmClient(url) as farm, pytest.raises(FarmUnreachable):
         farm.devices()
+
+
+def test_what_only_reads_is_sent_again_once_where_a_connection_is_cut_off() -> None:
+    asked = []
+
+    class CutOff(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            asked.append(self.command)
+            if asked.count(self.command) == 1:
+                self.close_connection = True
+                return
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"[]")
+
+        def do_GET(self) -> None:
+            self.answer()
+
+        def do_POST(self) -> None:
+            self.answer()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), CutOff) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            with FarmClient(f"http://127.0.0.1:{server.server_address[1]}") as farm:
+                assert farm.devices() == []
+                with pytest.raises(FarmUnreachable):
+                    farm._post(list, "/matrices/plan", {})
+        finally:
+            server.shutdown()
+            thread.join()
+    assert asked == ["GET", "GET", "POST"]
 
 
 def test_a_port_where_no_one_listens_means_that_the_farm_is_unreachable() -> None:
