@@ -168,7 +168,7 @@ async def benched(
                     clock=clock,
                     random=random,
                     device_cache_limit_bytes=2**30,
-                    wait_margin_s=1.5,
+                    wait_margin_s=30.0,
                     standby_s=0.1,
                 )
                 bench = Bench(server, phone, active, monitor, runner_with(), adb, runner_with)

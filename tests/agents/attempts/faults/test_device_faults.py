@@ -14,6 +14,7 @@ from agents.device.conditions import read_condition
 from agents.device.run.run_control import SUPERVISOR_FILE
 from agents.outbox.attempt_journal import AttemptPhase, JournalRecord
 from agents.virtual.faults import CountedFault, Faults, FaultState, set_faults
+from agents.virtual.processes import JOURNAL_FILE, open_runs
 from farm.clock import SystemClock
 from farm.core.base.ids import digest_of
 from farm.core.errors import Blame, HostDiskFull
@@ -21,7 +22,8 @@ from farm.core.jobs.attempt import AttemptState
 from farm.core.runs.evidence import Evidence, RunError
 from farm.core.runs.plan import PlanFile
 from tests.support.agents.fake_farm import comes_true
-from tests.support.agents.runner_fixture import Bench, ends_within, is_waited_for, unheard
+from tests.support.agents.run_spans import run_spans
+from tests.support.agents.runner_fixture import Bench, is_waited_for, unheard
 
 pytestmark = pytest.mark.anyio
 
@@ -80,9 +82,12 @@ async def test_a_restart_of_adbd_costs_a_run_only_where_it_takes_it_along(
 
 @pytest.mark.fault(7)
 async def test_a_phone_that_hangs_during_a_run_costs_it_a_bounded_time(bench: Bench, tmp_path: Path) -> None:
-    run, _, _ = await running(bench, tmp_path, timeout_s=0.5)
+    # In this time the agent begins to wait for the run.
+    run, _, _ = await running(bench, tmp_path, timeout_s=5.0)
     set_faults(bench.handle.state, Faults(hang=True))
-    assert not await ends_within(run, 0.5)
+    journal = bench.handle.state / JOURNAL_FILE
+    await comes_true(lambda: bool(run_spans(journal)) and not open_runs(journal), "the phone ends the run")
+    assert not run.done()
     set_faults(bench.handle.state, Faults())
     evidence = await run
     assert evidence.exit is not None, evidence.error
