@@ -15,6 +15,7 @@ from farm.core.devices.condition import Gates
 from farm.core.jobs.attempt import AttemptState
 from farm.phone.condition.run_trace import run_trace
 from tests.support.agents.fake_farm import FakeFarm, living
+from tests.support.agents.shell_phone import alive
 
 pytestmark = pytest.mark.anyio
 
@@ -139,7 +140,7 @@ async def test_an_attempt_the_farm_drops_is_ended_on_the_phone(
         await played.until(witness.exists)
         played.assignments.clear()
         await played.until(lambda: played.cleaned(phone.serial) == 1)
-    assert not is_alive(int(witness.read_text()))
+    assert not alive(int(witness.read_text()))
     assert 1 not in played.reports
 
 
@@ -179,12 +180,12 @@ async def test_a_run_the_farm_gave_up_in_between_is_ended_after_a_restart(
     async with living(config):
         await played.until(lambda: bool(played.exchanges) and played.phase(1) is AttemptState.MEASURING)
         await played.until(witness.exists)
-    assert is_alive(int(witness.read_text()))
+    assert alive(int(witness.read_text()))
     assert screen.read_text() == "15\n"
     played.assignments.clear()
     async with living(config):
         await played.until(lambda: len(played.openings) == 2 and played.cleaned(phone.serial) == 1)
-    assert not is_alive(int(witness.read_text()))
+    assert not alive(int(witness.read_text()))
     assert screen.read_text() == "3\n"
     assert list((config.data_dir / "attempts").iterdir()) == []
 
@@ -232,12 +233,3 @@ def forget_on_phone(phone: VirtualDeviceHandle, digest: str) -> None:
     """Take a file out of the phone's own cache."""
     (path,) = phone.state.glob(f"**/benchfarm/cache/{digest}")
     path.unlink()
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that only waits to be noted by its parent does not."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
-        return False
-    return fields[0] != "Z"

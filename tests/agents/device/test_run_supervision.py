@@ -15,18 +15,10 @@ from agents.device.run.run_control import RunStatus, clean_run, run_status, star
 from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.errors import DeviceError, DeviceOffline, DeviceTimeout, SessionFenced
+from tests.support.agents.shell_phone import alive
 
 pytestmark = pytest.mark.anyio
 NOW = datetime(2024, 5, 6, tzinfo=UTC)
-
-
-def is_alive(pid: int) -> bool:
-    """A zombie that nobody has collected yet is dead."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 def harness_pid(work_root: str, fence: int) -> int:
@@ -193,4 +185,4 @@ async def test_cleaning_ends_what_runs_left_and_removes_their_folders(
     harness = harness_pid(work_root, 2)
     await clean_run(device, 2)
     assert list((Path(work_root) / "benchfarm/runs").iterdir()) == []
-    assert not is_alive(harness)
+    assert not alive(harness)

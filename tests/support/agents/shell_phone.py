@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agents.device.run.run_control import SUPERVISOR_SCRIPT
+from agents.host.process import start_ticks, stat_fields
 from farm.core.runs.evidence import ExitRecord
 from farm.core.runs.trace import RunTrace
 from farm.phone.adb.shell_output import exit_record
@@ -131,23 +132,14 @@ def eventually(claim: Callable[[], bool]) -> None:
 
 
 def alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
+    """Return whether a process runs; one that its parent has not collected yet does not."""
+    return start_ticks(pid) is not None
 
 
 def of_session(leader: int) -> list[int]:
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            session = int(stat.read_text().rpartition(") ")[2].split()[3])
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if session == leader:
-            found.append(int(stat.parent.name))
-    return found
+    """Return the processes of a session, those that ended and were not collected yet, too."""
+    pids = [int(folder.name) for folder in Path("/proc").glob("[0-9]*")]
+    return [pid for pid in pids if (fields := stat_fields(pid)) and int(fields[3]) == leader]
 
 
 def written_pid(file: Path) -> int:

@@ -263,7 +263,9 @@ def test_a_sampler_that_dies_first_costs_its_samples_and_nothing_else(phone: Pho
     phone.start(1, f"until [ -e '{state}/go' ]; do sleep 0.05; done; exit 3")
     trace = phone.folder(1) / "run.trace"
     eventually(lambda: trace.read_text().count("\ns ") > 2)
-    os.kill(sampler_of(phone), signal.SIGKILL)
+    sampler = sampler_of(phone)
+    os.kill(sampler, signal.SIGKILL)
+    eventually(lambda: not alive(sampler))
     count = trace.read_text().count("\ns ")
     (state / "go").touch()
     assert phone.call("wait", 1, 20) == DONE
