@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, sync_playwright
+
+#: Pages change within a second; a busy machine may take longer.
+_PATIENCE_MS = 120_000
 
 
 def find_chromium() -> str | None:
@@ -22,6 +25,7 @@ def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # Without its sandbox, which a container cannot have: it opens pages of this farm only.
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        expect.set_options(timeout=_PATIENCE_MS)
         yield browser
         browser.close()
 
@@ -47,6 +51,7 @@ class Visit:
 def visit(context: BrowserContext, url: str) -> Visit:
     """Return a new tab that records errors, refused scripts, and requests to other hosts."""
     tab = Visit(context.new_page(), url)
+    tab.page.set_default_timeout(_PATIENCE_MS)
     tab.page.on(
         "console", lambda message: tab.complaints.append(message.text) if message.type == "error" else None
     )

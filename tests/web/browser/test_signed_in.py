@@ -13,7 +13,6 @@ from farm.services.access.tokens import revoke_access_token
 from tests.support.farm.http_farm import HttpFarm, http_farm
 from tests.support.farm.service_fixture import phone
 from tests.web.browser.conftest import Visit, visit
-from tests.web.browser.test_changes import PATIENCE_MS
 from tests.web.browser.test_reading import SCHEMES, violations
 from tests.web.test_sign_in import token
 
@@ -91,7 +90,7 @@ def test_an_open_page_tells_that_its_session_has_ended_and_leads_back(
     secret, token_id = token(farm, Role.VIEWER, name="wall")
     with signed_in(browser, farm, secret) as tab:
         tab.open("/wall")
-        expect(tab.page.locator("#live-text")).to_have_text("live", timeout=PATIENCE_MS)
+        expect(tab.page.locator("#live-text")).to_have_text("live")
         expect(tab.page.locator("#stale")).to_be_hidden()
         farm.context.database.write(bind_tx(revoke_access_token, now=farm.context.clock.now()), token_id)
         assert farm.enroll("bench-2").exchange(devices=(phone("phone-2"),)).status_code == 200
