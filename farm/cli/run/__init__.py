@@ -1,1 +1,1 @@
-"""The command `farm run`."""
+"""Commands that measure what their arguments name: run, compare, bisect, rerun."""
