@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from farm.api.routes import agents as agent_routes
 from farm.core.base.ids import MatrixId
 from farm.wire.documents.devices import OperatorRequest
-from tests.support.fakes import matrix_spec, stand_in_model, steady_program
+from tests.support.fakes import matrix_spec, stand_in_model, waiting_program
 from tests.support.farm.processes import FarmProcess, eventually, running_farm_with_agent
 from tests.support.invariants.invariants import check_invariants
 
@@ -77,12 +77,13 @@ def test_a_farm_whose_embedded_host_is_retired_goes_on_and_its_next_start_joins_
 def test_a_farm_that_is_stopped_in_a_run_says_where_it_goes_on_and_takes_it_over_after_its_restart(
     tmp_path: Path,
 ) -> None:
-    farm = FarmProcess(tmp_path / "farm", command=_UP)
+    farm, go = FarmProcess(tmp_path / "farm", command=_UP), tmp_path / "go"
     with running_farm_with_agent(farm):
-        matrix_id = _in_a_run(farm)
+        matrix_id = _in_a_run(farm, go)
         farm.stop()
         assert "1 run continues on virtual-" in farm.tail()
         farm.start()
+        go.touch()
         assert farm.await_matrix(matrix_id, within_s=120).jobs_by_outcome == {"succeeded": 1}
         assert _count(farm, f"{_ATTEMPTS} WHERE kind <> 'check'") == 1
 
@@ -91,23 +92,24 @@ def test_a_farm_that_is_stopped_in_a_run_says_where_it_goes_on_and_takes_it_over
 @pytest.mark.invariant("I8")
 @pytest.mark.fault(24)
 def test_farm_and_agent_killed_at_once_in_a_run_take_it_over_after_their_restart(tmp_path: Path) -> None:
-    farm = FarmProcess(tmp_path / "farm", command=_UP)
+    farm, go = FarmProcess(tmp_path / "farm", command=_UP), tmp_path / "go"
     with running_farm_with_agent(farm):
-        matrix_id = _in_a_run(farm)
+        matrix_id = _in_a_run(farm, go)
         farm.kill()
         farm.start()
+        go.touch()
         assert farm.await_matrix(matrix_id, within_s=120).jobs_by_outcome == {"succeeded": 1}
         assert _count(farm, f"{_ATTEMPTS} WHERE kind <> 'check'") == 1
         check_invariants(farm.database_path)
 
 
-def _in_a_run(farm: FarmProcess) -> MatrixId:
-    """A matrix of one job, which the phone is at."""
+def _in_a_run(farm: FarmProcess, go: Path) -> MatrixId:
+    """Start a matrix of one job, which ends when the file is there; return it when the phone runs it."""
     with farm.client() as client:
         eventually(lambda: [device.health for device in client.devices()] == ["good"], "it is checked")
     for precision in ("float32", "int8-core"):
         farm.register_model(*stand_in_model(precision))
-    farm.register_program(steady_program(3.0))
+    farm.register_program(waiting_program(go))
     matrix_id = farm.submit(matrix_spec(rounds=1, exclude=[{"precision": "int8-core"}]))
     measuring = f"{_ATTEMPTS} WHERE attempts.state = 'measuring' AND kind = 'benchmark'"
     eventually(lambda: _count(farm, measuring), "the run has started")

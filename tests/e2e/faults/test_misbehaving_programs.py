@@ -85,7 +85,8 @@ def test_a_program_that_misbehaves_is_named_with_what_it_did_and_a_hint(
     lab: Lab, script: str, code: str, said: list[str], hint: str
 ) -> None:
     lab.farm.register_program(failing_program(script))
-    job, attempt = lab.ended_job(lab.phone, timeout_s=1.0)
+    # In this time a busy machine starts the program, which prints a line first.
+    job, attempt = lab.ended_job(lab.phone, timeout_s=5.0)
     assert (job.outcome, job.code) == ("failed", code)
     assert (attempt.outcome, attempt.blame, attempt.code) == ("failed", Blame.VARIANT, code)
     assert job.message is not None
