@@ -121,6 +121,10 @@ def _flag(harness: KnownHarness, flag: str, value: SettingValue, path: _Path) ->
     choices = harness.choices.get(flag)
     if choices is not None and value not in choices:
         return SpecProblem(path=path, message=f"no {flag} `{value}`", hint=name_hint(str(value), choices))
+    only = harness.sustained_settings.get(flag, value)
+    if value != only:
+        message = f"with {flag} `{value}` a process of {harness.name} works once and cannot be sustained"
+        return SpecProblem(path=path, message=message, hint=f"use `{only}`, or leave `sustained` out")
     return value
 
 

@@ -121,6 +121,8 @@ class KnownHarness:
     input_settings: Callable[[Manifest, CellKey], CellKey | InputProblem | None] = field(
         default=lambda _variant, _given: None
     )
+    #: In a sustained matrix, the only values of flags with which it works for a given time; else empty.
+    sustained_settings: CellKey = field(default_factory=dict)
     #: If it needs none, matrices of it have no variant axes.
     needs_model: bool = True
     #: By ABI, flags that its program does not know.

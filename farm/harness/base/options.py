@@ -29,6 +29,10 @@ class HarnessOptions(Protocol):
     #: The reason why nothing tells its program how long to work; None where something does.
     sustained_obstacle: str | None
 
+    @property
+    def sustained_settings(self) -> Mapping[str, SettingValue]:
+        """Return the only values of flags with which it can be told how long to work."""
+
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Return why the variant, or a run without one, cannot run on the backend; None when it can."""
 
@@ -55,6 +59,7 @@ class GenericOptions:
         self.metrics: Sequence[str] = tuple(definition.metrics)
         is_counted = definition.iterations_flag is not None
         self.sustained_obstacle: str | None = None if is_counted else _UNCOUNTED.format(definition.name)
+        self.sustained_settings: Mapping[str, SettingValue] = {}
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Return why this harness cannot run on the backend; None when it can."""

@@ -18,6 +18,8 @@ class SustainedFlags:
     iterations: str | None = None
     #: Set to these values, which would otherwise end or prolong the run.
     fixed: Mapping[str, SettingValue] = field(default_factory=dict)
+    #: With other values a process works once, however long that takes: such a run cannot be sustained.
+    required: Mapping[str, SettingValue] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:

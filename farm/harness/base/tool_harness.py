@@ -55,6 +55,11 @@ class ToolHarness(ABC):
     #: Texts that explain why a run failed.
     failure_patterns: Sequence[FailurePattern] = RUNTIME_PATTERNS
 
+    @property
+    def sustained_settings(self) -> Mapping[str, SettingValue]:
+        """Return the only values of flags with which the tool can be told how long to work."""
+        return {} if self.sustained_flags is None else self.sustained_flags.required
+
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Return why the tool cannot run the variant on the backend; None when it can."""
         if backend not in self.backends:

@@ -109,6 +109,7 @@ def known_harness(connection: Connection, name: str, *, sustained: bool = False)
         abis=list(programs),
         unsupported=_unsupported_by_any(options, programs, sustained=sustained),
         input_settings=options.input_settings,
+        sustained_settings=options.sustained_settings if sustained else {},
         needs_model=options.needs_model,
         missing_flags={
             abi: program.missing_flags | (options.flags.keys() - options_of(program).flags.keys())

@@ -140,6 +140,28 @@ def test_a_harness_that_counts_nothing_has_its_cells_rejected(farm: FarmRig, hos
     assert farm.submit(**MATRIX)
 
 
+@pytest.mark.parametrize(
+    ("harness", "regime"),
+    [("llama-bench", "cold"), ("litert_lm_advanced_main", "first"), ("litert_lm_advanced_main", "cold")],
+)
+def test_a_regime_in_which_a_process_works_once_is_refused_where_it_is_sustained(
+    farm: FarmRig, host: HostRig, harness: str, regime: str
+) -> None:
+    for place in (
+        {"settings": {"regime": regime}},
+        {"axes": {**ONE_CELL["axes"], "regime": ["warm", regime]}},
+    ):
+        with pytest.raises(MatrixInvalid) as caught:
+            farm.submit(**{**ONE_CELL, "settings": {}, "harness": harness, "sustained": "6s", **place})
+        (name,) = place
+        message = f"with regime `{regime}` a process of {harness} works once and cannot be sustained"
+        assert caught.value.message == f"{name}.regime: {message}"
+        assert caught.value.hint == "use `warm`, or leave `sustained` out"
+        with pytest.raises(MatrixInvalid) as caught:
+            farm.submit(**{**ONE_CELL, "settings": {}, "harness": harness, **place})
+        assert "regime" not in caught.value.message
+
+
 def test_metrics_of_sustained_runs_can_be_named_where_there_are_some(farm: FarmRig, host: HostRig) -> None:
     farm.submit(**ONE_CELL, sustained="6s", metrics=["sustained_decay"])
     with pytest.raises(MatrixInvalid, match="prints no metric `sustained_decay`"):

@@ -72,7 +72,7 @@ class LitertLmAdvancedMain(ToolHarness):
     formats = (Format.LITERTLM,)
     backends = (_CPU, "gpu", "npu")
     metrics = TOKEN_METRICS
-    sustained_flags = SustainedFlags(iterations="num_iterations")
+    sustained_flags = SustainedFlags(iterations="num_iterations", required={REGIME: Regime.WARM.value})
     clock_scope = ClockScope.TOKENS
     clock_covers = (
         "an iteration generates `benchmark_decode_tokens` tokens, one by one, with sampling;"

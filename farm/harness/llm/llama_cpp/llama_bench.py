@@ -108,7 +108,7 @@ class LlamaBench(ToolHarness):
     formats = (Format.GGUF,)
     backends = tuple(_DEVICE_BY_BACKEND)
     metrics = (PREFILL_RATE, DECODE_RATE, _PREFILL_TIME)
-    sustained_flags = SustainedFlags(iterations="repetitions")
+    sustained_flags = SustainedFlags(iterations="repetitions", required={REGIME: Regime.WARM.value})
     clock_scope = ClockScope.TOKENS
     clock_covers = (
         "a repetition generates `n_gen` tokens, one by one; without any it processes a prompt of `n_prompt`"
