@@ -50,9 +50,11 @@ def setup_text(views: Sequence[SpeedupView]) -> str:
 
 
 def shown_verdict(view: SpeedupView) -> str:
-    """Return a verdict as tables show it, with what it does not hold for: `faster, other clock`."""
+    """Return a verdict as tables show it, with what is not the same on both sides: `faster, other clock`."""
     verdict = verdict_text(view.verdict, margin=view.margin)
-    return f"{verdict}, other clock" if view.clocks_differ else verdict
+    if view.clocks_differ:
+        return f"{verdict}, other clock"
+    return f"{verdict}, other tokens" if view.tokens_differ else verdict
 
 
 def shown_baseline(view: SpeedupView) -> str:

@@ -34,7 +34,7 @@ _MAX_VALUES = 3
 
 def notes(views: Sequence[SpeedupView], *, width: int) -> Iterator[str]:
     """Yield the notes on the rows of one device and model, wrapped."""
-    kinds = (_reasons, _left_out, _looks, _detectable, _clocks, _unoptimized, _slow_paths)
+    kinds = (_reasons, _left_out, _looks, _detectable, _clocks, _tokens, _unoptimized, _slow_paths)
     for line in chain.from_iterable(lines_of(views) for lines_of in kinds):
         yield from wrap(line, width, subsequent_indent="  ", break_on_hyphens=False)
 
@@ -96,6 +96,17 @@ def _clocks(views: Sequence[SpeedupView]) -> Iterator[str]:
         yield f"clock of {harness}: {text}"
     if others := [view.candidate for view in views if view.clocks_differ]:
         yield f"caution: {_names(others)}: its clock covers other work than the baseline's, or may"
+
+
+def _tokens(views: Sequence[SpeedupView]) -> Iterator[str]:
+    """Yield the numbers of tokens of rows whose baseline has others."""
+    different = [
+        (view.candidate, f"{view.tokens}; the baseline: {view.baseline_tokens}")
+        for view in views
+        if view.tokens_differ
+    ]
+    for text, names in _by_text(different):
+        yield f"caution: {names}: its tokens are other than the baseline's, or may be: {text}"
 
 
 def _unoptimized(views: Sequence[SpeedupView]) -> Iterator[str]:

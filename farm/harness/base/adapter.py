@@ -9,6 +9,7 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.devices.condition import Gates
 from farm.core.models.variant import Format, Manifest, model_file_name, variant_files
 from farm.core.programs.bundle import Bundle
+from farm.core.runs.derived.generation import TokenCounts
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import PlanFile, RunPlan
@@ -65,6 +66,9 @@ class Harness(HarnessOptions, Protocol):
     #: The part of a run that the clock covers, in one line, shown where harnesses are compared.
     clock_covers: str
     clock_scope: ClockScope
+
+    def token_counts(self, settings: Mapping[str, SettingValue]) -> TokenCounts | None:
+        """Return the tokens of a run with these flags; None where it is not known to run a language model."""
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the run plan for the agent."""

@@ -9,6 +9,7 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format, Manifest
 from farm.core.programs.bundle import command_words, plan_files
 from farm.core.programs.definition import Flag
+from farm.core.runs.derived.generation import TokenCounts
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import DiagnosticPass, PlanFile, RunPlan
@@ -76,6 +77,10 @@ class ToolHarness(ABC):
 
     def input_settings(self, variant: Manifest, given: Mapping[str, SettingValue]) -> InputSettings:
         """Return the flags that tell the tool its inputs; None where it takes them from the file alone."""
+        return None
+
+    def token_counts(self, settings: Mapping[str, SettingValue]) -> TokenCounts | None:
+        """Return the tokens of a run with these flags; None of a tool that runs no language models."""
         return None
 
     @abstractmethod

@@ -25,6 +25,7 @@ from farm.core.programs.definition import (
     TimeLocator,
     ValueLocator,
 )
+from farm.core.runs.derived.generation import TokenCounts
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Metric, Outcome, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
@@ -329,6 +330,10 @@ class GenericHarness(GenericOptions):
         self.sustained_flags: SustainedFlags | None = SustainedFlags(iterations=flag) if flag else None
         self.clock_covers: str = clock_covers(definition)
         self.clock_scope = ClockScope.PROCESS if definition.is_wall_timed else ClockScope.UNSTATED
+
+    def token_counts(self, settings: Mapping[str, SettingValue]) -> TokenCounts | None:
+        """Return None: the farm does not know which flags of a program are about tokens."""
+        return None
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the plan with the command of the definition."""

@@ -5,10 +5,11 @@ from dataclasses import replace
 from hashlib import sha256
 
 from farm.core.base.setting_values import SettingValue
-from farm.core.programs.definition import ChoiceFlag
+from farm.core.programs.definition import ChoiceFlag, Flag
 from farm.core.runs.derived.generation import Generation, Regime, degenerate_reason
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Better, Metric, Reading
+from farm.harness.base.tool_harness import setting
 from farm.harness.base.tool_result import LOAD_TIME, lower_is_better
 from farm.harness.llm.caches import caches
 
@@ -25,6 +26,14 @@ TOKEN_METRICS = (PREFILL_RATE, DECODE_RATE, FIRST_TOKEN, LOAD_TIME)
 def regime_of(settings: Mapping[str, SettingValue]) -> Regime:
     """Return the regime of a run."""
     return Regime(str(settings.get(REGIME, REGIME_FLAG.default)))
+
+
+def prompt_tokens(
+    settings: Mapping[str, SettingValue], flags: Mapping[str, Flag], *, length: str, text: str
+) -> int | str:
+    """Return the number of tokens of a prompt, or its text where that is 0; both by the names of flags."""
+    number = setting(settings, flags, length)
+    return number if isinstance(number, int) and number else str(setting(settings, flags, text))
 
 
 def rate_metric(name: str, tokens_per_s: float) -> Metric:

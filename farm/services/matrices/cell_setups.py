@@ -9,6 +9,7 @@ from farm.core.base.ids import VariantId
 from farm.core.base.setting_values import SettingValue, non_default_settings
 from farm.core.models.builders import is_unoptimized
 from farm.core.models.variant import Variant
+from farm.core.runs.derived.generation import TokenCounts
 from farm.harness.base.adapter import ClockScope
 from farm.services.files.harnesses import adapter_of, default_of_flags
 from farm.store.files.programs import Program, programs_by_id
@@ -44,17 +45,37 @@ class CellSetups:
         )
 
     def clocks(self, baseline: CellRow, candidate: CellRow) -> dict[str, str | bool | None]:
-        """Return what the clocks of two cells cover, and whether that differs; None where one times both."""
-        if baseline.harness == candidate.harness:
-            return {"clock_covers": None, "baseline_clock_covers": None, "clocks_differ": False}
+        """Return what the clocks of two cells cover, and over which tokens, and whether that differs.
+
+        A part that cannot differ is None on both sides.
+        """
         own, its = (adapter_of(self.programs[cell.program_id]) for cell in (candidate, baseline))
+        one_harness = baseline.harness == candidate.harness
+        tokens = _tokens(
+            own.token_counts(candidate.settings), its.token_counts(baseline.settings), one_harness=one_harness
+        )
+        if one_harness:
+            return {"clock_covers": None, "baseline_clock_covers": None, "clocks_differ": False, **tokens}
         is_stated = own.clock_scope is not ClockScope.UNSTATED
         is_same = own.clock_scope is its.clock_scope if is_stated else own.clock_covers == its.clock_covers
         return {
             "clock_covers": own.clock_covers,
             "baseline_clock_covers": its.clock_covers,
             "clocks_differ": not is_same,
+            **tokens,
         }
+
+
+def _tokens(
+    own: TokenCounts | None, its: TokenCounts | None, *, one_harness: bool
+) -> dict[str, str | bool | None]:
+    """Return the fields about tokens. Of a text, two tools may make different numbers of them."""
+    is_same = own is None or its is None or (own == its and (one_harness or isinstance(own.prompt, int)))
+    return {
+        "tokens": None if is_same else str(own),
+        "baseline_tokens": None if is_same else str(its),
+        "tokens_differ": not is_same,
+    }
 
 
 def _file_fields(variant: Variant) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The generation of a language model: regime, caches, digests of prompt and text, degenerate texts."""
+"""The generation of a language model: regime, tokens, caches, digests, degenerate texts."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -15,6 +15,23 @@ class Regime(StrEnum):
     COLD = "cold"
     #: A process that has generated before. What an app does with the second prompt.
     WARM = "warm"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCounts:
+    """The tokens of a run. Times of other numbers are of other work: the context is longer."""
+
+    #: Of the prompt; or its text, of which each tokenizer makes a number of its own.
+    prompt: int | str
+    #: In the context before the first one that the clock covers; or the text that they are made of.
+    context: int | str
+    #: Covered by the clock, or by the mean of a token.
+    timed: int
+
+    def __str__(self) -> str:
+        prompt = f"{self.prompt} tokens" if isinstance(self.prompt, int) else "a text"
+        context = self.context if isinstance(self.context, int) else "those of the text"
+        return f"prompt of {prompt}, {self.timed} tokens timed behind {context}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

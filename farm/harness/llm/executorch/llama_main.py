@@ -6,7 +6,7 @@ from dataclasses import replace
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import TOKENIZER_HINT, Format, Manifest, find_tokenizer
 from farm.core.programs.definition import Flag
-from farm.core.runs.derived.generation import Regime
+from farm.core.runs.derived.generation import Regime, TokenCounts
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
@@ -72,6 +72,12 @@ class LlamaMain(ToolHarness):
         if reason is None and variant is not None and find_tokenizer(variant) is None:
             return f"{self.name} needs the model's tokenizer: {TOKENIZER_HINT}"
         return reason
+
+    def token_counts(self, settings: Mapping[str, SettingValue]) -> TokenCounts:
+        """Return the tokens of the generation that counts: the first one belongs to the prompt."""
+        prompt = str(setting(settings, FLAGS, "prompt"))
+        timed = count_setting(settings, FLAGS, "max_new_tokens") - 1
+        return TokenCounts(prompt=prompt, context=prompt, timed=timed)
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line, around which caches are dropped or made as the regime asks."""

@@ -7,7 +7,7 @@ from statistics import fmean
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format
 from farm.core.programs.definition import Flag
-from farm.core.runs.derived.generation import Regime
+from farm.core.runs.derived.generation import Regime, TokenCounts
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
@@ -25,6 +25,7 @@ from farm.harness.llm.generation import (
     REGIME,
     REGIME_FLAG,
     TOKEN_METRICS,
+    prompt_tokens,
     rate_metric,
     regime_of,
     times_before_decoding,
@@ -78,6 +79,12 @@ class LitertLmAdvancedMain(ToolHarness):
         "an iteration generates `benchmark_decode_tokens` tokens, one by one, with sampling;"
         " the prompt, tokenization and loading are metrics of their own or not in it"
     )
+
+    def token_counts(self, settings: Mapping[str, SettingValue]) -> TokenCounts:
+        """Return the tokens of an iteration."""
+        prompt = prompt_tokens(settings, FLAGS, length="benchmark_prefill_tokens", text="input_prompt")
+        generated = count_setting(settings, FLAGS, "benchmark_decode_tokens")
+        return TokenCounts(prompt=prompt, context=prompt, timed=generated)
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line, around which caches are dropped or made as the regime asks."""

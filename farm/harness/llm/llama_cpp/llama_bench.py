@@ -6,7 +6,7 @@ from dataclasses import replace
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format
 from farm.core.programs.definition import ChoiceFlag, Flag
-from farm.core.runs.derived.generation import Generation, Regime
+from farm.core.runs.derived.generation import Generation, Regime, TokenCounts
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
@@ -115,6 +115,12 @@ class LlamaBench(ToolHarness):
         " tokens, with `together` both. Random tokens; no tokenization, no sampling, no text"
     )
 
+    def token_counts(self, settings: Mapping[str, SettingValue]) -> TokenCounts:
+        """Return the tokens of its last test: alone, the generation is not behind the prompt."""
+        prompt, generated, depth = _tokens(settings)
+        together = prompt + generated if _is_together(settings) else generated or prompt
+        return TokenCounts(prompt=prompt, context=depth, timed=together)
+
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line; what is not the CPU is asked in a further start where the layers are."""
         words = _words(request.backend, request.settings)
@@ -180,12 +186,16 @@ def _is_together(settings: Mapping[str, SettingValue]) -> bool:
     return setting(settings, FLAGS, "together") is True or (is_both and regime_of(settings) is Regime.COLD)
 
 
+def _tokens(settings: Mapping[str, SettingValue]) -> tuple[int, int, int]:
+    """Return the tokens of the prompt, of the generation, and of the context before them."""
+    values = [setting(settings, FLAGS, name) for name in ("n_prompt", "n_gen", "n_depth")]
+    prompt, generated, depth = (value if isinstance(value, int) else 0 for value in values)
+    return prompt, generated, depth
+
+
 def _asked(settings: Mapping[str, SettingValue]) -> list[str]:
     """Return the names of the tests that were asked for, in the tool's order."""
-    prompt, generated, depth = (
-        value if isinstance(value, int) else 0
-        for value in (setting(settings, FLAGS, name) for name in ("n_prompt", "n_gen", "n_depth"))
-    )
+    prompt, generated, depth = _tokens(settings)
     pairs = [(prompt, generated)] if _is_together(settings) else [(prompt, 0), (0, generated)]
     return [bench_test_name(*pair, depth) for pair in pairs if any(pair)]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format, Manifest
 from farm.core.programs.definition import Flag
-from farm.core.runs.derived.generation import Generation, Regime
+from farm.core.runs.derived.generation import Generation, Regime, TokenCounts
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
@@ -80,6 +80,11 @@ class LlmBench(ToolHarness):
         if reason is not None or variant is None or any(file.path == _CONFIG for file in variant.files):
             return reason
         return f"{self.name} needs {_CONFIG} beside the model, and the files that it names: {_FILES_HINT}"
+
+    def token_counts(self, settings: Mapping[str, SettingValue]) -> TokenCounts:
+        """Return the tokens of a repetition."""
+        prompt, generated = (count_setting(settings, FLAGS, name) for name in ("n_prompt", "n_gen"))
+        return TokenCounts(prompt=prompt, context=prompt, timed=generated)
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format, Manifest, find_tokenizer
 from farm.core.programs.definition import Flag
-from farm.core.runs.derived.generation import Regime
+from farm.core.runs.derived.generation import Regime, TokenCounts
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.plan import PLACEMENT_PROBE, RunPlan
@@ -37,6 +37,7 @@ from farm.harness.llm.generation import (
     PREFILL_RATE,
     REGIME,
     REGIME_FLAG,
+    prompt_tokens,
     rate_metric,
     regime_of,
     times_before_decoding,
@@ -105,6 +106,12 @@ class ModelBenchmark(ToolHarness):
         if has_config and find_tokenizer(variant) is not None:
             return None
         return f"{self.name} needs {_CONFIG} and the tokenizer's files beside the model: {_FILES_HINT}"
+
+    def token_counts(self, settings: Mapping[str, SettingValue]) -> TokenCounts:
+        """Return the tokens of a repetition: the first one belongs to the prompt."""
+        prompt = prompt_tokens(settings, FLAGS, length="prompt_length", text="prompt")
+        timed = count_setting(settings, FLAGS, "generation_length") - 1
+        return TokenCounts(prompt=prompt, context=prompt, timed=timed)
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line; another start shows where the configuration has the model placed."""

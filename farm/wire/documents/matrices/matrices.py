@@ -199,6 +199,11 @@ class SpeedupView(CellSetup):
     clock_covers: str | None = None
     baseline_clock_covers: str | None = None
     clocks_differ: bool = False
+    #: The tokens of candidate and baseline, of language models; None unless they differ, or may: two tools
+    #: can make different numbers of them of one text.
+    tokens: str | None = None
+    baseline_tokens: str | None = None
+    tokens_differ: bool = False
     #: Baseline time over candidate time, geometric mean over rounds.
     speedup: float | None
     #: The confidence interval of the speedup: 95 % over all looks together.

@@ -1,0 +1,18 @@
+"""Language models with other numbers of tokens are not compared without a word."""
+
+from farm.cli.results.speedups.table import speedup_table
+from tests.support.sample_views import speedup_view
+
+
+def test_the_verdict_and_a_note_say_that_the_tokens_are_others() -> None:
+    view = speedup_view(
+        tokens_differ=True, tokens="prompt of 512 tokens, 64 tokens timed behind 0", baseline_tokens="others"
+    )
+    text = " ".join(speedup_table([view], width=120).plain.split())
+    assert "faster, other tokens" in text
+    caution = "caution: int8-core: its tokens are other than the baseline's, or may be:"
+    assert f"{caution} prompt of 512 tokens, 64 tokens timed behind 0; the baseline: others" in text
+
+
+def test_where_they_are_the_same_nothing_is_said() -> None:
+    assert "tokens" not in speedup_table([speedup_view()], width=120).plain
