@@ -6,6 +6,8 @@
 #
 # Uses of the rest: work, run, argument (the measured process), look, look_at_clock.
 
+# In the first second samples are dense: many runs are over by then, and their memory is known from late samples.
+readonly EARLY_SAMPLES=20 EARLY_PAUSE=0.05
 # So many samples, then twice the pause: an hour and a half of a run are 1800 lines.
 readonly SAMPLES_PER_PAUSE=360
 readonly MOST_ZONES=8 MOST_CHILDREN=8
@@ -265,7 +267,7 @@ wait_on_pipe() {
 # Without a pause it would take the CPU from the run.
 wait_in_process() { sleep "$pause" || exit; }
 
-# Prints the trace of process $argument until it ends, with a sample every $sampling seconds at first.
+# Prints the trace of process $argument until it ends, with a sample every $sampling seconds after the early ones.
 sample() {
   # A virtual phone may say otherwise.
   processes=${BENCHFARM_PROC:-}
@@ -306,12 +308,15 @@ sample() {
   esac
   [ ! -r "/proc/$argument/task/$argument/children" ] || add_children=add_children
   take_sample || return
+  usual=$pause pause=$EARLY_PAUSE early=$EARLY_SAMPLES
   "$wait"
   # The measured process has bound itself by now, if it is to be bound.
   take_sample || return
   bind >/dev/null
   count=1
   while
+    early=$((early - 1))
+    [ "$early" -ne 0 ] || pause=$usual
     "$wait"
     take_sample
   do

@@ -104,7 +104,7 @@ class RunTrace:
     #: unknown where the supervisor was killed.
     started_uptime_s: UptimeSeconds | None = None
     ended_uptime_s: UptimeSeconds | None = None
-    #: The first pause between samples; in a long run it doubles from time to time.
+    #: The usual pause between samples: shorter in the first second, doubled from time to time in a long run.
     pause_s: RunSeconds | None = None
     samples: Annotated[tuple[TraceSample, ...], AtMost(MAX_SAMPLES)] = ()
     #: Lines that could not be read: cut, doubled or interleaved.

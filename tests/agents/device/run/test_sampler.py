@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -346,6 +347,25 @@ def test_mksh_reads_each_file_in_blocks(phone: Phone, state: Path) -> None:
     (first, early), (last, late) = counts
     # Two of each file, the second one of its end, five of the status; 119 where each byte is one.
     assert (last - first) / (late - early) < 60
+
+
+def test_a_run_that_is_over_before_the_usual_pause_is_sampled_all_the_time(phone: Phone) -> None:
+    phone.sampling = "60"
+    run_sampled(phone, count=5)
+    trace = trace_of(phone)
+    assert trace.pause_s == 60
+    assert all(sample.peak_rss_bytes for sample in trace.samples)
+
+
+def test_after_the_early_samples_the_usual_pause_lies_between_them(phone: Phone) -> None:
+    text = SUPERVISOR_SCRIPT.decode()
+    assert "readonly EARLY_SAMPLES=20 " in text
+    phone.script.write_text(text.replace("EARLY_SAMPLES=20 ", "EARLY_SAMPLES=3 "))
+    phone.sampling = "0.4"
+    run_sampled(phone, count=6)
+    times = [sample.uptime_s for sample in trace_of(phone).samples]
+    # The first one, and three more after short pauses; /proc/uptime has steps of 10 ms.
+    assert all(after - before > 0.38 for before, after in pairwise(times[3:]))
 
 
 def test_a_long_run_is_sampled_less_and_less_often(phone: Phone) -> None:
