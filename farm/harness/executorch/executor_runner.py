@@ -65,6 +65,7 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "profile": Flag(
         default=False,
+        tool_word="etdump_path",
         help="cpu, xnnpack, vulkan: trace the model in a pass of its own (--etdump_path): times by operator",
     ),
 }

@@ -81,7 +81,7 @@ def inspect_program(registration: ProgramRegistration, blobs: DiskBlobs) -> Insp
         ArtifactMissing: a file was not uploaded.
     """
     definition = _checked_definition(registration)
-    flags = () if definition is not None else _known_placeholders(registration.name)
+    flag_by_word = {} if definition is not None else _flag_by_word(registration.name)
     bundle = Bundle(
         files=tuple(_bundle_file(file, blobs) for file in registration.files),
         entry=registration.entry,
@@ -91,10 +91,10 @@ def inspect_program(registration: ProgramRegistration, blobs: DiskBlobs) -> Insp
     check_bundle(bundle)
     _check_parts(registration.built_with)
     inspection_by_path = {
-        file.path: inspect_program_file(blobs.path(file.digest), flags) for file in bundle.files
+        file.path: inspect_program_file(blobs.path(file.digest), flag_by_word) for file in bundle.files
     }
     abi = program_abi(inspection_by_path, bundle.entry, registration.abi)
-    missing_flags = find_missing_flags(flags, inspection_by_path, bundle.entry) if flags else frozenset()
+    missing_flags = _missing_flags(flag_by_word, inspection_by_path, bundle.entry)
     return InspectedProgram(
         harness=registration.name,
         abi=abi,
@@ -250,9 +250,20 @@ def _checked_definition(registration: ProgramRegistration) -> dict[str, Any] | N
     return definition.model_dump(mode="json")
 
 
-def _known_placeholders(name: str) -> tuple[str, ...]:
+def _flag_by_word(name: str) -> Mapping[str, str]:
+    """Return the flags of an adapter by the words of its tool; none where they are no words."""
     adapter = get_harness(name)
-    return tuple(adapter.flags) if adapter.flags_are_words else ()
+    words = {flag.tool_word or own: own for own, flag in adapter.flags.items()}
+    return words if adapter.flags_are_words else {}
+
+
+def _missing_flags(
+    flag_by_word: Mapping[str, str], inspection_by_path: Mapping[str, FileInspection], entry: str
+) -> frozenset[str] | None:
+    if not flag_by_word:
+        return frozenset()
+    missing = find_missing_flags(flag_by_word.keys(), inspection_by_path, entry)
+    return None if missing is None else frozenset(flag_by_word[word] for word in missing)
 
 
 def _bundle_file(file: BundleFileSpec, blobs: DiskBlobs) -> BundleFile:

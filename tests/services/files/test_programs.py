@@ -168,3 +168,12 @@ def test_a_generic_harness_is_shown_by_its_definition(farm: FarmRig) -> None:
     assert view.definition is not None
     assert (view.needs_model, [flag.name for flag in view.flags]) == (False, ["size"])
     assert [program.abi for program in view.programs] == ["any"]
+
+
+def test_a_flag_is_looked_for_by_the_word_that_the_tool_has_for_it(farm: FarmRig) -> None:
+    """ExecuTorch's runner has `--etdump_path` only where it was built with a tracer."""
+    traced, plain = ("num_executions", "cpu_threads", "etdump_path"), ("num_executions", "profile", "warm_up")
+    for flags, is_missing in ((traced, False), (plain, True)):
+        found = register(farm, {"runner": program_with(flags)}, name="executor_runner").program.missing_flags
+        assert ("profile" in found) == is_missing
+        assert "etdump_path" not in found
