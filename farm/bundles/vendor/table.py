@@ -62,8 +62,10 @@ VENDOR_PROGRAMS = {
             entry="llama-bench",
             example="b10375",
             # GitHub's own digests of the releases' files, as localm keeps them for versions that it pinned
-            # (github.com/Matlan1/localm, `_PINNED_FALLBACK_SHA256` of localm/setup_llama/pins.py).
+            # (github.com/Matlan1/localm, `_PINNED_FALLBACK_SHA256` of localm/setup_llama/pins.py; b9870 is
+            # in earlier versions of it, localm/setup_llama.py).
             digests={
+                "b9870": Digest("f9f8e6207ba97b6d34c98e6877c8beba23d462f08a73ace59ffb2ff5d134d26c"),
                 "b10375": Digest("9c3816ee68ccddde5972395e15a61d9f0e744b92494b2f9eeae0a4f11cbd9ddc"),
                 "b11118": Digest("3bd8261654a9dc40d4bf29bfbf0e20d5de968b576032339610248235bbebbd45"),
                 "b11541": Digest("af3e6d1fec872911c5d33036ea64dc1d78926ca074991979cf0d10b18c0b405d"),
