@@ -128,13 +128,17 @@ _adapter_table = Listing[AdapterView](
     number("parser", lambda view: view.parser_version),
 )
 
+
+def _range_text(flag: FlagView) -> str:
+    ends = {"at least": flag.minimum, "at most": flag.maximum}
+    texts = [f"{word} {end}" for word, end in ends.items() if end is not None]
+    return f" ({', '.join(texts)})" if texts else ""
+
+
 _flag_table = Listing[FlagView](
     name("flag", lambda flag: flag.name),
     name("default", lambda flag: value_text(flag.default) or None),
-    prose(
-        "description",
-        lambda flag: flag.help + ("" if flag.minimum is None else f" (at least {flag.minimum})"),
-    ),
+    prose("description", lambda flag: flag.help + _range_text(flag)),
 )
 
 

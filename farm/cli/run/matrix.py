@@ -78,6 +78,8 @@ def _value(flag: FlagView, text: str | None) -> SettingValue:
         value = _parse_value(flag.default, text)
     except (ValueError, KeyError) as error:
         raise InvalidInput(f"--{flag.name}: {text!r} does not fit", hint=_example_value(flag)) from error
+    if flag.maximum is not None and not isinstance(value, str) and value > flag.maximum:
+        raise InvalidInput(f"--{flag.name}: {text} is more than {flag.maximum}", hint=_example_value(flag))
     if flag.minimum is not None and not isinstance(value, str) and value < flag.minimum:
         raise InvalidInput(f"--{flag.name}: {text} is less than {flag.minimum}", hint=_example_value(flag))
     if flag.choices and value not in flag.choices:

@@ -118,6 +118,9 @@ def _flag(harness: KnownHarness, flag: str, value: SettingValue, path: _Path) ->
     least = harness.minimums.get(flag)
     if least is not None and not isinstance(value, str) and value < least:
         return SpecProblem(path=path, message=f"{flag} is {value}, at least {least}")
+    most = harness.maximums.get(flag)
+    if most is not None and not isinstance(value, str) and value > most:
+        return SpecProblem(path=path, message=f"{flag} is {value}, at most {most}")
     choices = harness.choices.get(flag)
     if choices is not None and value not in choices:
         return SpecProblem(path=path, message=f"no {flag} `{value}`", hint=name_hint(str(value), choices))

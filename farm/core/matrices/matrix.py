@@ -109,6 +109,8 @@ class KnownHarness:
     defaults: CellKey
     #: The least value of flags that have one.
     minimums: Mapping[str, int] = field(default_factory=dict)
+    #: The greatest value of flags that have one.
+    maximums: Mapping[str, int] = field(default_factory=dict)
     #: The only values of flags that have some.
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     backends: Sequence[str]

@@ -134,6 +134,7 @@ class Flag:
     default: SettingValue
     help: str = ""
     minimum: int | None = None
+    maximum: int | None = None
     #: The word of the tool for what it does; empty where that is its name here.
     tool_word: str = ""
 

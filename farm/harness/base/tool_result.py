@@ -95,16 +95,14 @@ def other_iterations(
     """Return why the printed iterations are not those of the stated mean; None where they are.
 
     Args:
-        iterations_ms: their times in milliseconds, at least one.
+        iterations_ms: their times in milliseconds.
         mean_ms: the stated mean.
-        summed: of how many iterations it is; None where that is not printed. Fewer that are printed are the
-            first of them, and their mean may be another one.
+        summed: of how many iterations it is; None where that is not printed.
         tolerance_ms: by how much the mean of all of them may differ from the stated one.
     """
-    count, found_ms = len(iterations_ms), fmean(iterations_ms)
-    if summed is not None and count < summed:
-        return None
-    if summed in (None, count) and abs(found_ms - mean_ms) <= tolerance_ms:
+    count = len(iterations_ms)
+    found_ms = fmean(iterations_ms) if iterations_ms else 0.0
+    if count and summed in (None, count) and abs(found_ms - mean_ms) <= tolerance_ms:
         return None
     stated = f"{mean_ms:.6g} ms" if summed is None else f"{mean_ms:.6g} ms of {summed}"
     return f"{count} inferences of {found_ms:.6g} ms are not those of the stated mean, {stated}"
@@ -163,9 +161,14 @@ def row_reading(
     step_ns: int,
     placement: Placement | None,
     on_cpu: str = "",
-    samples_ms: Sequence[float] = (),
+    samples_ms: Sequence[float],
+    rounded_ms: float,
 ) -> Reading | RunFailure:
     """Return a reading of a row's mean, or of the times that it is the mean of, with its extremes as metrics.
+
+    Args:
+        samples_ms: single times, in milliseconds; empty where the tool prints none.
+        rounded_ms: by how much the printed mean may differ from theirs.
 
     Other arguments are those of `time_reading` and `LoopTimes`.
     """
@@ -177,6 +180,9 @@ def row_reading(
         extremes_ns=(row.min_ms * 1e6, row.max_ms * 1e6),
     )
     if samples_ms:
+        wrong = other_iterations(samples_ms, row.mean_ms, summed=None, tolerance_ms=rounded_ms)
+        if wrong is not None:
+            return unreadable_failure(evidence, wrong)
         samples_ns = tuple(round(ms * 1e6) for ms in samples_ms)
         times = LoopTimes(samples_ns=samples_ns, expected=expected, step_ns=1)
     metrics = lower_is_better(dict(zip(ROW_METRICS, (row.min_ms, row.max_ms), strict=True)), "ms")

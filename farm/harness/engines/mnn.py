@@ -22,7 +22,6 @@ from farm.harness.base.tool_result import (
     combined_output,
     iterations_ms,
     missing_times_failure,
-    other_iterations,
     row_reading,
 )
 from farm.harness.failures.classification import unreadable_failure
@@ -142,11 +141,7 @@ class MnnBenchmark(ToolHarness):
             )
         if len(output.models) > 1:
             return unreadable_failure(evidence, f"{len(output.models)} models are in it, one was asked for")
-        row, iterations = output.models[0], iterations_ms(text)
-        if iterations and (
-            wrong := other_iterations(iterations, row.mean_ms, summed=None, tolerance_ms=_ROUNDED_MS)
-        ):
-            return unreadable_failure(evidence, wrong)
+        row = output.models[0]
         return row_reading(
             plan,
             evidence,
@@ -155,7 +150,8 @@ class MnnBenchmark(ToolHarness):
             summed=output.loop,
             step_ns=1_000,
             placement=_placement(output, plan.backend),
-            samples_ms=iterations,
+            samples_ms=iterations_ms(text),
+            rounded_ms=_ROUNDED_MS,
         )
 
 

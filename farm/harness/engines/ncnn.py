@@ -24,7 +24,6 @@ from farm.harness.base.tool_result import (
     combined_output,
     iterations_ms,
     missing_times_failure,
-    other_iterations,
     row_reading,
 )
 from farm.harness.failures.classification import unreadable_failure
@@ -141,11 +140,7 @@ class Benchncnn(ToolHarness):
                 f"{len(output.networks)} networks are in it: it is older than `param=`, and ran its own ones"
             )
             return unreadable_failure(evidence, why)
-        row, iterations = output.networks[0], iterations_ms(text)
-        if iterations and (
-            wrong := other_iterations(iterations, row.mean_ms, summed=None, tolerance_ms=_ROUNDED_MS)
-        ):
-            return unreadable_failure(evidence, wrong)
+        row = output.networks[0]
         return row_reading(
             plan,
             evidence,
@@ -155,7 +150,8 @@ class Benchncnn(ToolHarness):
             step_ns=10_000,
             placement=_placement(output),
             on_cpu="cpu by construction: gpu_device is -1" if plan.backend == _CPU else "",
-            samples_ms=iterations,
+            samples_ms=iterations_ms(text),
+            rounded_ms=_ROUNDED_MS,
         )
 
 

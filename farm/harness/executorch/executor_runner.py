@@ -32,6 +32,7 @@ from farm.harness.base.tool_result import (
     iterations_ms,
     lower_is_better,
     missing_times_failure,
+    other_iterations,
     time_reading,
 )
 from farm.harness.executorch.etdump import DELEGATE_CALL, ETDUMP, EtDump, delegate_name, etdump, with_etdump
@@ -186,13 +187,9 @@ class ExecutorRunner(ToolHarness):
         mean_ms = sum(executed.total_ms for executed in sets) / count
         iterations = iterations_ms(text)
         if iterations and (
-            len(iterations) != count or abs(sum(iterations) / count - mean_ms) > _ROUNDED * mean_ms
+            wrong := other_iterations(iterations, mean_ms, summed=count, tolerance_ms=_ROUNDED * mean_ms)
         ):
-            iterations_text = f"{len(iterations)} executions of {sum(iterations) / len(iterations):.6g} ms"
-            return unreadable_failure(
-                evidence,
-                f"{iterations_text} in the mean are not the {count} of {mean_ms:.6g} ms it ends with",
-            )
+            return unreadable_failure(evidence, wrong)
         times = LoopTimes(
             samples_ns=tuple(round(value * 1e6) for value in iterations),
             mean_ns=None if iterations else mean_ms * 1e6,

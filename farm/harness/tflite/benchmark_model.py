@@ -245,7 +245,12 @@ def _times(plan: RunPlan, output: TfliteOutput) -> LoopTimes | None:
 
 
 def _other_iterations(iterations: Sequence[float], times: LoopTimes) -> str | None:
-    """Return why the printed iterations, in milliseconds, are not those of the mean; None where they are."""
+    """Return why the printed iterations, in milliseconds, are not those of the mean; None where they are.
+
+    Fewer than the mean is of are the first of them, whose mean may be another one.
+    """
+    if len(iterations) < (times.summed or 0):
+        return None
     mean_ms = (times.mean_ns or 0.0) / 1e6
     tolerance_ms = _MEANS_MAY_DIFFER * mean_ms
     return other_iterations(iterations, mean_ms, summed=times.summed, tolerance_ms=tolerance_ms)

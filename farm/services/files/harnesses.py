@@ -101,6 +101,9 @@ def known_harness(connection: Connection, name: str, *, sustained: bool = False)
         minimums={
             flag: option.minimum for flag, option in options.flags.items() if option.minimum is not None
         },
+        maximums={
+            flag: option.maximum for flag, option in options.flags.items() if option.maximum is not None
+        },
         choices={
             flag: choices for flag, option in options.flags.items() if (choices := flag_choices(option))
         },

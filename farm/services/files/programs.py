@@ -193,6 +193,7 @@ def harness_view(connection: Connection, name: str) -> HarnessView:
             default=option.default,
             help=option.help,
             minimum=option.minimum,
+            maximum=option.maximum,
             choices=flag_choices(option),
         )
         for flag, option in adapter.flags.items()

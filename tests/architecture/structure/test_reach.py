@@ -8,7 +8,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "farm.api.state.report_parser_pool:ReportParserPool": (80, 5280),
     "farm.services.agents.exchange.exchange:exchange": (60, 3240),
     "farm.services.jobs.claim:claim_jobs": (35, 1190),
-    "farm.services.matrices.submit:submit_matrix": (48, 2880),
+    "farm.services.matrices.submit:submit_matrix": (48, 2890),
 }
 
 

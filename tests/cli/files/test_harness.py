@@ -327,9 +327,10 @@ def test_the_list_of_programs_has_the_adapters_below(
 def test_each_adapter_takes_a_program_and_lacks_no_flag_that_it_cannot_show(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    flags = get_harness(name).flags if get_harness(name).flags_are_words else ()
+    flags = get_harness(name).flags if get_harness(name).flags_are_words else {}
+    words = [flag.tool_word or own for own, flag in flags.items()]
     path = tmp_path / "tool"
-    path.write_bytes(elf_file(needed=["libc.so"], text=b"".join(b"\0%b\0" % flag.encode() for flag in flags)))
+    path.write_bytes(elf_file(needed=["libc.so"], text=b"".join(b"\0%b\0" % word.encode() for word in words)))
     path.chmod(0o755)
     assert run("harness", "add", name, str(path), "--json") == 0
     assert json.loads(capsys.readouterr().out)["program"]["missing_flags"] == []

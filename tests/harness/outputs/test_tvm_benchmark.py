@@ -2,6 +2,7 @@
 
 import pytest
 
+from farm.harness.engines.tvm import FLAGS
 from tests.core.matrices.expansion.test_expansion_inputs import expanded, file_of, refusal
 from tests.support.harness import tool_samples as sample
 
@@ -35,8 +36,11 @@ def test_each_inference_is_a_sample_and_the_cpu_is_all_there_is() -> None:
 @pytest.mark.parametrize(
     ("output", "why"),
     [
-        (printed(1.5, 2.5, mean_ms=3.0), "are not the 2 of its mean"),
-        (printed(1.5, 2.5).replace("Iteration 1 of 2: 1.500000 ms\n", ""), "are not the 2 of its mean"),
+        (printed(1.5, 2.5, mean_ms=3.0), "2 inferences of 2 ms are not those of the stated mean, 3 ms of 2"),
+        (
+            printed(1.5, 2.5).replace("Iteration 1 of 2: 1.500000 ms\n", ""),
+            "are not those of the stated mean, 2 ms of 2",
+        ),
         (printed(1.5) + printed(2.5), "more than one run"),
         (printed(1.5).partition("Mean")[0], "no line says `Mean of N iterations"),
         (printed(0.0), "takes no time"),
@@ -46,6 +50,14 @@ def test_an_output_that_contradicts_itself_gives_no_number(output: str, why: str
     found = sample.failure(NAME, output)
     assert found.code == "run.output_unreadable"
     assert why in found.message
+
+
+def test_as_many_inferences_as_may_be_asked_for_fit_into_the_output_that_comes_back() -> None:
+    most = FLAGS["num_runs"].maximum
+    assert most is not None
+    # None takes longer than a day.
+    line = f"Iteration {most} of {most}: {86_400_000:.6f} ms\n"
+    assert most * len(line) < sample.plan(NAME, num_runs=most).output_limit_bytes
 
 
 def test_the_program_is_told_the_inputs_which_the_file_does_not_state() -> None:

@@ -93,6 +93,7 @@ class FlagView(Wire):
     default: SettingValue
     help: str
     minimum: int | None
+    maximum: int | None = None
     #: The only values; empty where any value of its type will do.
     choices: tuple[str, ...] = ()
 

@@ -335,6 +335,13 @@ def test_a_setting_of_the_wrong_kind_is_refused(settings: dict[str, Any], messag
     assert refusal(settings=settings).message == message
 
 
+def test_a_number_above_a_flags_greatest_is_refused() -> None:
+    bounded = harness(maximums={"iter": 80_000})
+    answer = refusal(on=bounded, settings={"iter": 80_001})
+    assert answer.message == "settings.iter: iter is 80001, at most 80000"
+    assert expanded(on=bounded, settings={"iter": 80_000}).cells
+
+
 def test_a_word_that_is_none_of_a_flags_choices_is_refused_with_the_closest() -> None:
     choosy = harness(choices={"input": ("first", "cold")})
     answer = refusal(on=choosy, settings={"input": "frist"})
