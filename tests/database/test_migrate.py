@@ -20,7 +20,16 @@ from farm.database.engine import create_engine, opened_engine, sqlite_url
 from farm.database.migrate import MIGRATIONS, config_for, defer_foreign_keys, upgrade
 from farm.database.tables import metadata
 from tests.support.database.postgres import PostgresServer
-from tests.support.database.sample_rows import ARTIFACT, ATTEMPT, DIGEST, MEASUREMENT, NOW, add, add_rows
+from tests.support.database.sample_rows import (
+    ARTIFACT,
+    ATTEMPT,
+    DEVICE,
+    DIGEST,
+    MEASUREMENT,
+    NOW,
+    add,
+    add_rows,
+)
 
 SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2"
 
@@ -298,3 +307,43 @@ def _move_adb_ports(engine: Engine) -> None:
         rows = connection.exec_driver_sql("SELECT host_id, adb_address FROM hosts ORDER BY host_id")
         after = [("none", None), ("port", "tcp:127.0.0.1:5037"), ("socket", None)]
         assert [tuple(row) for row in rows] == after
+
+
+def test_devices_that_have_facts_are_grouped_as_these_say(engine: Engine) -> None:
+    _group_devices(engine)
+
+
+@pytest.mark.long
+def test_devices_that_have_facts_are_grouped_as_these_say_on_postgresql(postgres: PostgresServer) -> None:
+    with postgres.database("migrated") as name, opened_engine(postgres.url(name)) as engine:
+        _group_devices(engine)
+
+
+def _group_devices(engine: Engine) -> None:
+    """Take devices with facts of several releases, and one without any, to the schema before, and back."""
+    upgrade(engine)
+    facts = {
+        "phone": {"device_model": "Pixel 8", "soc": "Tensor G3", "android": None, "virtual": False},
+        "early": {"device_model": "virtual phone", "soc": None, "android": "14"},
+        "simulated": {"device_model": "virtual phone", "virtual": True},
+        "unknown": None,
+    }
+    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+        add_rows(connection)
+        for number, (device_id, own) in enumerate(facts.items(), 1):
+            if own is not None:
+                row = {"facts_id": number, "device_id": device_id, "facts_digest": DIGEST, "taken_at": NOW}
+                add(connection, tables.device_facts, {**row, "facts": own})
+            known = {"device_id": device_id, "facts_id": None if own is None else number}
+            add(connection, tables.devices, DEVICE, **known)
+    downgrade(engine, "0113")
+    upgrade(engine)
+    with engine.connect() as connection:
+        columns = tables.devices.c["device_id", "device_model", "soc", "android", "virtual"]
+        rows = {row[0]: tuple(row[1:]) for row in connection.execute(sa.select(columns)).all()}
+    assert {device_id: rows[device_id] for device_id in facts} == {
+        "phone": ("Pixel 8", "Tensor G3", None, False),
+        "early": ("virtual phone", None, "14", False),
+        "simulated": ("virtual phone", None, None, True),
+        "unknown": (None, None, None, None),
+    }

@@ -38,7 +38,14 @@ def put_facts(tx: Tx, device_id: DeviceId, facts: DeviceFacts) -> FactsId:
     tx.connection.execute(
         devices.update()
         .where(devices.c.device_id == device_id)
-        .values(facts_id=facts_id, cpu_domain=facts.cpu_domain)
+        .values(
+            facts_id=facts_id,
+            device_model=facts.device_model,
+            soc=facts.soc,
+            android=facts.android,
+            virtual=facts.virtual,
+            cpu_domain=facts.cpu_domain,
+        )
     )
     return facts_id
 
@@ -66,10 +73,8 @@ def assign_unit_number(tx: Tx, device_id: DeviceId, device_model: str) -> None:
 
     Retired phones keep theirs, so none is given again.
     """
-    largest_unit = (
-        sa.select(sa.func.coalesce(sa.func.max(devices.c.unit), 0))
-        .join(device_facts, device_facts.c.facts_id == devices.c.facts_id)
-        .where(device_facts.c.facts["device_model"].as_string() == device_model)
+    largest_unit = sa.select(sa.func.coalesce(sa.func.max(devices.c.unit), 0)).where(
+        devices.c.device_model == device_model
     )
     unit = tx.connection.execute(largest_unit).scalar_one() + 1
     numbered = tx.connection.execute(

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import Digest, VariantId
+from farm.core.base.ids import CellId, Digest, VariantId
 from farm.core.errors import NotFound
 from farm.core.models.variant import Manifest, Variant, variant_files, variant_name
 from farm.database.rows import find_record, is_among, to_record
@@ -36,6 +36,13 @@ _EXPIRED_AT = (
 )
 _VARIANTS = sa.select(variants, _REPLACED, _EXPIRED_AT)
 _LISTED = _VARIANTS.order_by(variants.c.variant_id)
+
+_its = cells.alias("its")
+_BASELINE_MANIFESTS = (
+    sa.select(cells.c.cell_id, variants.c.variant_id, variants.c.manifest)
+    .join(_its, sa.and_(_its.c.matrix_id == cells.c.matrix_id, _its.c.cell_index == cells.c.baseline_index))
+    .join(variants, variants.c.variant_id == _its.c.variant_id)
+)
 
 
 def put_variant(tx: Tx, manifest: Manifest, *, registered_by: str | None = None) -> Variant:
@@ -138,3 +145,12 @@ def variants_by_id(connection: Connection, variant_ids: Collection[VariantId]) -
     """Return variants by id, by one statement; unknown ids are missing."""
     query = _VARIANTS.where(is_among(connection, variants.c.variant_id, variant_ids))
     return {row.variant_id: to_record(Variant, row) for row in connection.execute(query)}
+
+
+def baseline_manifests(connection: Connection, cell_ids: Collection[CellId]) -> dict[CellId, Manifest]:
+    """Return the metadata of the files that planned baselines of cells run; cells without one are missing."""
+    query = _BASELINE_MANIFESTS.where(is_among(connection, cells.c.cell_id, cell_ids))
+    rows = connection.execute(query).all()
+    files = {row.variant_id: row.manifest for row in rows}
+    manifests = {variant_id: _MANIFEST.validate_python(file) for variant_id, file in files.items()}
+    return {row.cell_id: manifests[row.variant_id] for row in rows}

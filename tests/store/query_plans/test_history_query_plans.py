@@ -9,6 +9,7 @@ from farm.core.base.ids import CellId, MatrixId, SeriesId
 from farm.database.engine import Database
 from farm.database.transaction import Tx
 from farm.services.matrices.views import list_matrix_summaries
+from farm.store.files import variants
 from farm.store.jobs.counts import incomplete_cells
 from farm.store.matrices.candidates import CandidateFilter, labels_of_matrix, page_of_labelled
 from farm.store.matrices.matrices import planned_baselines
@@ -23,7 +24,7 @@ from farm.store.results.history import (
     trends,
 )
 from farm.store.results.history.points import PairKey
-from farm.store.results.history.stale_points import MeasuredSession, pending_sessions
+from farm.store.results.history.stale_points import MeasuredSession, pending_sessions, sessions_behind
 from farm.store.results.past_pairs import SeriesPast, past_measurements
 from tests.store.query_plans.test_sqlite_query_plans import PHONE, is_table_scan, plans
 from tests.support.database.sample_rows import NOW
@@ -37,6 +38,10 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "speedups --by: one comparison over all devices": (
         lambda c: newest_points.newest_points(c, newest_points.SlotPair(1, 2)),
         "USING COVERING INDEX ix_points_newest_of_slot (slot=? AND baseline_slot=?",
+    ),
+    "speedups --by: the files of baselines": (
+        lambda c: variants.baseline_manifests(c, [CellId(1)]),
+        "cells USING INTEGER PRIMARY KEY (rowid=?)",
     ),
     "speedups --by: since a time": (
         lambda c: newest_points.newest_points(c, newest_points.SlotPair(1, 2), since=NOW),
@@ -117,7 +122,8 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
         "ix_points_series (series_id=?)",
     ),
     "history: what ran in cells": (lambda c: trends.cells_of_points(c, [CellId(1)]), "cells"),
-    "points to be computed": (pending_sessions, "rowid>?"),
+    "whether points are to be computed": (pending_sessions, "SEARCH measurements"),
+    "points to be computed": (lambda c: sessions_behind(c, 5), "rowid>?"),
     "the cells of sessions": (
         lambda c: session_starts.cells_of_sessions(c, [SESSION]),
         "ix_cells_of_device (matrix_id=? AND device_id=?)",

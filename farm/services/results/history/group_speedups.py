@@ -1,9 +1,10 @@
 """Speedups over devices that have something in common: each device counts once, with its newest session."""
 
 import math
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 
 from sqlalchemy.engine import Connection
 
@@ -11,21 +12,21 @@ from farm.core.base.ids import DeviceId
 from farm.core.base.microseconds import from_microseconds, to_microseconds
 from farm.core.models.builders import is_unoptimized
 from farm.core.results.history.chosen_labels import check_chosen
-from farm.core.results.history.session_point import SessionPoint
 from farm.core.results.statistics.interval import bounded_exp, log_interval
 from farm.services.results.history.past_points import newest_points_at
 from farm.services.results.history.session_points import pending_points
-from farm.services.results.speedups import candidate_filter
-from farm.store.files.variants import variants_by_id
-from farm.store.matrices.matrices import cells_by_id, planned_baselines
+from farm.services.results.speedups import check_model
+from farm.store.files.variants import baseline_manifests
 from farm.store.results.history.newest_points import (
     Comparison,
     DevicePoint,
+    DeviceTrait,
     SlotPair,
+    compared_by_slots,
     comparisons_of_points,
+    devices_by_trait,
     devices_with_model,
     list_comparisons,
-    list_device_traits,
     newest_points,
 )
 from farm.store.results.history.past_points import points_ended_by
@@ -65,45 +66,46 @@ def group_speedups(
         NotFound: there is no such model, baseline or candidate.
         InvalidInput: too much was retracted or parsed again since `at`.
     """
-    candidate_filter(connection, device=None, model=model)
-    traits = list_device_traits(connection, _TRAIT_BY_KIND.get(by))
-    group_by_device = {
-        own.device_id: (own.trait if by in _TRAIT_BY_KIND else "all devices", bool(own.virtual))
-        for own in traits
-    }
+    group_by_device = _group_by_device(connection, by)
     if at is None:
         pending = pending_points(connection)
-        computed = _computed(pending.values())
+        computed = compared_by_slots(chain.from_iterable(pending.values()))
         if pending:
             # The newest stored point may be one of theirs, which an older one takes the place of.
             affected = {session.device_id for session in pending}
-            computed = [*points_ended_by(connection, None, without=pending, device_ids=affected), *computed]
+            older = points_ended_by(connection, None, without=pending, device_ids=affected)
+            computed = {
+                slots: [*older.get(slots, ()), *computed.get(slots, ())] for slots in {**older, **computed}
+            }
         known = [*list_comparisons(connection), *comparisons_of_points(connection, computed)]
     else:
         pending, computed = {}, newest_points_at(connection, at)
         known = comparisons_of_points(connection, computed)
     comparisons = {own.slots: own for own in reversed(known) if model is None or own.model == model}
+    if model is not None and not comparisons:
+        check_model(connection, model)
     chosen = _chosen(comparisons.values(), baseline=baseline, candidate=candidate)
+    since_us = None if since is None else to_microseconds(since)
     measured: defaultdict[str | None, set[DeviceId]] = defaultdict(set)
-    later: defaultdict[SlotPair, list[DevicePoint]] = defaultdict(list)
-    for point in computed:
-        if since is None or point.ended_us >= to_microseconds(since):
-            later[point.slots].append(point)
-    compared: defaultdict[tuple[_Group, SlotPair], list[DevicePoint]] = defaultdict(list)
+    compared: dict[tuple[_Group, SlotPair], list[DevicePoint]] = {}
     for slots, comparison in comparisons.items():
         stored = newest_points(connection, slots, since=since) if at is None and slots in chosen else []
         if pending:
             stored = [point for point in stored if (point.matrix_id, point.device_id) not in pending]
-        points = _one_of_each(stored, later[slots], group_by_device.keys())
+        later = computed.get(slots, ())
+        if since_us is not None:
+            later = [point for point in later if point.ended_us >= since_us]
+        points = _one_of_each(stored, later, group_by_device.keys())
         measured[comparison.model].update(points)
         if slots in chosen:
-            for device_id, point in points.items():
-                compared[group_by_device[device_id], slots].append(point)
+            for group, of_group in _by_group(points, group_by_device).items():
+                compared[group, slots] = of_group
     if at is None and len(chosen) < len(comparisons):
         for name, own in measured.items():
             if others := group_by_device.keys() - own:
                 own |= devices_with_model(connection, name, among=others, since=since)
-    unoptimized = _unoptimized_baselines(connection, [points[0] for points in compared.values()])
+    of_devices = {name: Counter(map(group_by_device.__getitem__, own)) for name, own in measured.items()}
+    unoptimized = _unoptimized_baselines(connection, compared)
     views = [
         _view(
             by,
@@ -111,7 +113,7 @@ def group_speedups(
             points_of_group,
             comparisons[slots],
             baseline_unoptimized=slots.baseline_slot in unoptimized,
-            of_devices=sum(group_by_device[its] == group for its in measured[comparisons[slots].model]),
+            of_devices=of_devices[comparisons[slots].model][group],
         )
         for (group, slots), points_of_group in compared.items()
     ]
@@ -135,15 +137,30 @@ def _chosen(
     return {own.slots for own in chosen}
 
 
-#: The fact that devices of a group have in common; none if all devices are one group.
-_TRAIT_BY_KIND = {GroupBy.DEVICE_MODEL: "device_model", GroupBy.SOC: "soc", GroupBy.ANDROID: "android"}
+#: What devices of a group have in common; none if all devices are one group.
+_TRAIT_BY_KIND = {
+    GroupBy.DEVICE_MODEL: DeviceTrait.DEVICE_MODEL,
+    GroupBy.SOC: DeviceTrait.SOC,
+    GroupBy.ANDROID: DeviceTrait.ANDROID,
+}
 
 
-def _computed(sessions: Iterable[Sequence[SessionPoint]]) -> list[DevicePoint]:
-    """Return what sessions showed of comparisons whose points are not stored yet."""
-    return [
-        device_point for points in sessions for point in points if (device_point := DevicePoint.of(point))
-    ]
+def _group_by_device(connection: Connection, by: GroupBy) -> dict[DeviceId, _Group]:
+    """Return the group of each device whose facts are known."""
+    groups = devices_by_trait(connection, _TRAIT_BY_KIND.get(by))
+    found: dict[DeviceId, _Group] = {}
+    for (trait, virtual), device_ids in groups.items():
+        found |= dict.fromkeys(device_ids, ("all devices" if by is GroupBy.ALL else trait, virtual))
+    return found
+
+
+def _by_group(
+    points: Mapping[DeviceId, DevicePoint], group_by_device: Mapping[DeviceId, _Group]
+) -> dict[_Group, list[DevicePoint]]:
+    groups: defaultdict[_Group, list[DevicePoint]] = defaultdict(list)
+    for device_id, point in points.items():
+        groups[group_by_device[device_id]].append(point)
+    return groups
 
 
 def _one_of_each(
@@ -158,21 +175,13 @@ def _one_of_each(
     return newest
 
 
-def _unoptimized_baselines(connection: Connection, points: Sequence[DevicePoint]) -> set[int]:
-    """Return the slots of the points' baselines whose file phones could run faster, of one device each."""
-    candidates = {cell.cell_id: cell for cell in cells_by_id(connection, {point.cell_id for point in points})}
-    baselines = planned_baselines(connection, candidates.keys())
-    files = variants_by_id(connection, {cell.variant_id for cell in baselines if cell.variant_id is not None})
-    unoptimized = {
-        (cell.matrix_id, cell.index)
-        for cell in baselines
-        if cell.variant_id is not None and is_unoptimized(files[cell.variant_id].manifest)
-    }
-    return {
-        point.baseline_slot
-        for point in points
-        if (cell := candidates.get(point.cell_id)) and (cell.matrix_id, cell.baseline_index) in unoptimized
-    }
+def _unoptimized_baselines(
+    connection: Connection, compared: Mapping[tuple[_Group, SlotPair], Sequence[DevicePoint]]
+) -> set[int]:
+    """Return the slots of baselines whose file phones could run faster, by one device of each group."""
+    slots_by_cell = {points[0].cell_id: slots for (_, slots), points in compared.items()}
+    manifests = baseline_manifests(connection, slots_by_cell) if slots_by_cell else {}
+    return {slots_by_cell[cell].baseline_slot for cell, file in manifests.items() if is_unoptimized(file)}
 
 
 def _view(

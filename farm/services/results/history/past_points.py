@@ -7,7 +7,7 @@ from sqlalchemy.engine import Connection
 from farm.core.errors import InvalidInput
 from farm.database.known_at import as_known_at
 from farm.services.results.history.session_points import COMPUTED_AT_ONCE, session_points
-from farm.store.results.history.newest_points import DevicePoint
+from farm.store.results.history.newest_points import DevicePoint, SlotPair, compared_by_slots
 from farm.store.results.history.past_points import points_ended_by, sessions_superseded_since
 from farm.store.results.history.stale_points import pending_sessions
 
@@ -15,8 +15,8 @@ from farm.store.results.history.stale_points import pending_sessions
 MOST_CHANGED = 200
 
 
-def newest_points_at(connection: Connection, at: datetime) -> list[DevicePoint]:
-    """Return the newest points of sessions that had ended by a time, as known then.
+def newest_points_at(connection: Connection, at: datetime) -> dict[SlotPair, list[DevicePoint]]:
+    """Return the newest points of sessions that had ended by a time by slots, as known then.
 
     Points hold what is known now, so sessions of which something was retracted or parsed again since are
     computed again, and those whose points are not computed yet.
@@ -34,6 +34,7 @@ def newest_points_at(connection: Connection, at: datetime) -> list[DevicePoint]:
     found = points_ended_by(connection, at, without=again)
     then = as_known_at(connection, at)
     for session in sorted(again):
-        points = (DevicePoint.of(point) for point in session_points(then, session) if point.ended_at <= at)
-        found += [point for point in points if point is not None]
+        ended = [point for point in session_points(then, session) if point.ended_at <= at]
+        for slots, points in compared_by_slots(ended).items():
+            found.setdefault(slots, []).extend(points)
     return found

@@ -1,8 +1,11 @@
 """The newest points of comparisons over devices, read from one index as plain tuples."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, Self
+from enum import StrEnum
+from functools import cache
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -10,8 +13,8 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, DeviceId, MatrixId
 from farm.core.base.microseconds import to_microseconds
 from farm.core.results.history.session_point import SessionPoint
-from farm.database.rows import is_among
-from farm.database.tables import cells, device_facts, devices, points, programs, series, variants
+from farm.database.rows import rows_query, rows_text
+from farm.database.tables import cells, devices, points, programs, series, variants
 
 
 class DevicePoint(NamedTuple):
@@ -20,36 +23,10 @@ class DevicePoint(NamedTuple):
     device_id: DeviceId
     matrix_id: MatrixId
     cell_id: CellId
-    slot: int
-    baseline_slot: int
     time_ns: float
     baseline_ns: float
     #: As it is stored, in microseconds since 1970: to make times of a thousand takes as long as to read them.
     ended_us: int
-
-    @property
-    def slots(self) -> "SlotPair":
-        """Return what is compared."""
-        return SlotPair(self.slot, self.baseline_slot)
-
-    @classmethod
-    def of(cls, point: SessionPoint) -> Self | None:
-        """Return a point as it is stored; None for what has no ratio, and for duplicates of baselines."""
-        values = point.values
-        if point.baseline_slot is None or point.replica > 1:
-            return None
-        if values.time_ns is None or values.baseline_ns is None:
-            return None
-        return cls(
-            device_id=point.device_id,
-            matrix_id=point.matrix_id,
-            cell_id=point.cell_id,
-            slot=point.slot,
-            baseline_slot=point.baseline_slot,
-            time_ns=values.time_ns,
-            baseline_ns=values.baseline_ns,
-            ended_us=to_microseconds(point.ended_at),
-        )
 
 
 class SlotPair(NamedTuple):
@@ -57,6 +34,10 @@ class SlotPair(NamedTuple):
 
     slot: int
     baseline_slot: int
+
+
+#: Points by what they compare.
+PointsBySlots = Mapping[SlotPair, Sequence[DevicePoint]]
 
 
 class Comparison(NamedTuple):
@@ -70,12 +51,34 @@ class Comparison(NamedTuple):
     baseline: str
 
 
-class DeviceTrait(NamedTuple):
-    """What a device is grouped by; None: not reported."""
+class DeviceTrait(StrEnum):
+    """What devices can have in common: a column of theirs."""
 
-    device_id: DeviceId
-    virtual: bool | None
-    trait: str | None
+    DEVICE_MODEL = "device_model"
+    SOC = "soc"
+    ANDROID = "android"
+
+
+def compared_by_slots(computed: Iterable[SessionPoint]) -> dict[SlotPair, list[DevicePoint]]:
+    """Return points as they are stored, without those of no ratio and without baselines' duplicates."""
+    found: defaultdict[SlotPair, list[DevicePoint]] = defaultdict(list)
+    for point in computed:
+        values = point.values
+        if point.baseline_slot is None or point.replica > 1:
+            continue
+        if values.time_ns is None or values.baseline_ns is None:
+            continue
+        found[SlotPair(point.slot, point.baseline_slot)].append(
+            DevicePoint(
+                device_id=point.device_id,
+                matrix_id=point.matrix_id,
+                cell_id=point.cell_id,
+                time_ns=values.time_ns,
+                baseline_ns=values.baseline_ns,
+                ended_us=to_microseconds(point.ended_at),
+            )
+        )
+    return found
 
 
 def device_point_columns(of: sa.FromClause) -> list[sa.ColumnElement[Any]]:
@@ -90,8 +93,8 @@ _COMPARED = sa.text(
 )
 
 
-def _comparisons_query() -> sa.Select[Any]:
-    """Return the query of all comparisons: a step into the index for each, however many devices there are.
+def _found_comparisons() -> sa.CTE:
+    """Return a cell of each comparison: a step into the index for each, however many devices there are.
 
     SQLite would seek a pair that is greater than another by its first column only, and then read all devices.
     """
@@ -113,45 +116,49 @@ def _comparisons_query() -> sa.Select[Any]:
             found.join(next_point, next_point.c.cell_id == following)
         )
     )
-    return sa.select(found)
+    return found
 
 
+def _names_query(found: sa.FromClause) -> sa.Select[Any]:
+    """Return the query of the columns of `Comparison`, each by the cell that is found for it."""
+    its = cells.alias("its")
+    return sa.select(
+        found.c.slot, found.c.baseline_slot, variants.c.model, programs.c.harness, cells.c.label, its.c.label
+    ).select_from(
+        found.join(cells, cells.c.cell_id == found.c.cell_id)
+        .join(programs, programs.c.program_id == cells.c.program_id)
+        .join(its, sa.and_(its.c.matrix_id == cells.c.matrix_id, its.c.cell_index == cells.c.baseline_index))
+        .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
+    )
+
+
+_FOUND = (points.c.cell_id, points.c.slot, points.c.baseline_slot)
 # Built once: that takes longer than their answers.
-_ITS = cells.alias("its")
-_COMPARISONS_QUERY = _comparisons_query()
-_NAMES_QUERY = (
-    sa.select(cells.c.cell_id, variants.c.model, programs.c.harness, cells.c.label, _ITS.c.label)
-    .join(programs, programs.c.program_id == cells.c.program_id)
-    .join(_ITS, sa.and_(_ITS.c.matrix_id == cells.c.matrix_id, _ITS.c.cell_index == cells.c.baseline_index))
-    .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
-)
+_COMPARISONS_QUERY = _names_query(_found_comparisons())
 _NEWEST_QUERY = sa.select(*device_point_columns(points)).where(
     _COMPARED,
     points.c.slot == sa.bindparam("slot"),
     points.c.baseline_slot == sa.bindparam("baseline_slot"),
 )
-_VIRTUAL_QUERY = sa.select(devices.c.device_id, device_facts.c.facts["virtual"].as_boolean()).join(
-    device_facts, device_facts.c.facts_id == devices.c.facts_id
-)
 
 
 def list_comparisons(connection: Connection) -> list[Comparison]:
     """Return the comparisons that some device has newest points of."""
-    rows = connection.execute(_COMPARISONS_QUERY).all()
-    return _named(connection, {SlotPair(slot, its_slot): CellId(cell_id) for cell_id, slot, its_slot in rows})
+    return [_comparison(row) for row in connection.execute(_COMPARISONS_QUERY).all()]
 
 
-def comparisons_of_points(connection: Connection, known: Iterable[DevicePoint]) -> list[Comparison]:
+def comparisons_of_points(connection: Connection, known: PointsBySlots) -> list[Comparison]:
     """Return the comparisons of points, whether they are stored or not."""
-    return _named(connection, {point.slots: point.cell_id for point in known})
-
-
-def _named(connection: Connection, cell_by_slots: Mapping[SlotPair, CellId]) -> list[Comparison]:
-    if not cell_by_slots:
+    if not known:
         return []
-    among = is_among(connection, cells.c.cell_id, [*cell_by_slots.values()])
-    names = {row[0]: row[1:] for row in connection.execute(_NAMES_QUERY.where(among)).all()}
-    return [Comparison(slots, *names[cell_id]) for slots, cell_id in cell_by_slots.items()]
+    rows = rows_text([(own[-1].cell_id, *slots) for slots, own in known.items()])
+    query = _names_query(rows_query(connection.dialect.name, _FOUND, rows).subquery("found"))
+    return [_comparison(row) for row in connection.execute(query).all()]
+
+
+def _comparison(row: Sequence[Any]) -> Comparison:
+    slot, baseline_slot, *names = row
+    return Comparison(SlotPair(slot, baseline_slot), *names)
 
 
 def newest_points(
@@ -177,8 +184,18 @@ def devices_with_model(
     return {DeviceId(device_id) for device_id in connection.execute(query).scalars()}
 
 
-def list_device_traits(connection: Connection, trait: str | None) -> list[DeviceTrait]:
-    """Return a trait of each device whose facts are known, as its facts name it; with None, no trait."""
-    value = sa.null() if trait is None else device_facts.c.facts[trait].as_string()
-    query = _VIRTUAL_QUERY.add_columns(value)
-    return [DeviceTrait._make(row) for row in connection.execute(query).all()]
+def devices_by_trait(
+    connection: Connection, trait: DeviceTrait | None
+) -> dict[tuple[str | None, bool], list[DeviceId]]:
+    """Return the devices whose facts are known by a trait, if one is given, and by being virtual or not."""
+    rows = connection.execute(_traits_query(connection.dialect.name, trait)).all()
+    return {(row[2] if trait else None, row[1]): row[0] for row in rows}
+
+
+@cache
+def _traits_query(dialect_name: str, trait: DeviceTrait | None) -> sa.Select[Any]:
+    """Return the query of one row for each group: rows of a thousand devices would take longer to make."""
+    listed = sa.func.json_agg if dialect_name == "postgresql" else sa.func.json_group_array
+    groups = [devices.c.virtual] if trait is None else [devices.c.virtual, devices.c[trait]]
+    query = sa.select(listed(devices.c.device_id, type_=sa.JSON()), *groups)
+    return query.where(devices.c.facts_id.is_not(None)).group_by(*groups)

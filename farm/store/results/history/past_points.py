@@ -1,5 +1,6 @@
 """Points as of a moment: of the sessions that had ended by then, and the sessions that changed since."""
 
+from collections import defaultdict
 from collections.abc import Collection
 from datetime import datetime
 
@@ -8,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
 from farm.database.tables import cells, measurements, points
-from farm.store.results.history.newest_points import DevicePoint, device_point_columns
+from farm.store.results.history.newest_points import DevicePoint, SlotPair, device_point_columns
 from farm.store.results.history.stale_points import MeasuredSession
 
 
@@ -34,8 +35,8 @@ def points_ended_by(
     *,
     without: Collection[MeasuredSession],
     device_ids: Collection[DeviceId] | None = None,
-) -> list[DevicePoint]:
-    """Return the last point of each comparison on each device, of those that had ended by a time.
+) -> dict[SlotPair, list[DevicePoint]]:
+    """Return the last point of each comparison on each device, of those that had ended by a time, by slots.
 
     A step into the index of a series for each of them, however many matrices there are.
 
@@ -64,10 +65,13 @@ def points_ended_by(
         last = last.where(session.not_in([tuple(each) for each in without]))
     found = points.alias("found")
     query = (
-        sa.select(*device_point_columns(found))
+        sa.select(found.c.slot, found.c.baseline_slot, *device_point_columns(found))
         .select_from(points.join(found, found.c.cell_id == last.scalar_subquery()))
         .where(sa.text("points.newest"), points.c.replica == 1, points.c.baseline_slot.is_not(None))
     )
     if device_ids is not None:
         query = query.where(points.c.device_id.in_(list(device_ids)))
-    return [DevicePoint._make(row) for row in connection.execute(query).all()]
+    by_slots: defaultdict[SlotPair, list[DevicePoint]] = defaultdict(list)
+    for slot, baseline_slot, *values in connection.execute(query).all():
+        by_slots[SlotPair(slot, baseline_slot)].append(DevicePoint._make(values))
+    return by_slots

@@ -69,10 +69,18 @@ def _progress(connection: Connection) -> _Progress:
     return _Progress() if row is None else to_record(_Progress, row)
 
 
+#: The last measurement whose session is marked, the last of all, and whether there are marks.
+_ANY_PENDING_QUERY = sa.select(
+    sa.select(point_progress.c.measurement_id).scalar_subquery(),
+    sa.select(sa.func.max(measurements.c.measurement_id)).scalar_subquery(),
+    sa.exists(sa.select(stale_points.c.matrix_id)),
+)
+
+
 def has_unmarked(connection: Connection) -> bool:
     """Tell whether there are measurements whose sessions are not marked yet."""
-    last = connection.execute(sa.select(sa.func.max(measurements.c.measurement_id))).scalar()
-    return (last or 0) > _progress(connection).measurement_id
+    marked, last, _ = connection.execute(_ANY_PENDING_QUERY).one()
+    return (last or 0) > (marked or 0)
 
 
 def mark_measured(tx: Tx, *, limit: int) -> bool:
@@ -169,7 +177,7 @@ _MARKED_QUERY = sa.select(stale_points.c.matrix_id, stale_points.c.device_id)
 _UNMARKED_QUERY = (
     sa.select(cells.c.matrix_id, cells.c.device_id)
     .join(measurements, measurements.c.cell_id == cells.c.cell_id)
-    .where(measurements.c.measurement_id > sa.bindparam("progress"))
+    .where(measurements.c.measurement_id > sa.bindparam("measurement_id"))
 )
 _PENDING_QUERY = _MARKED_QUERY.union(_UNMARKED_QUERY)
 
@@ -177,12 +185,25 @@ _PENDING_QUERY = _MARKED_QUERY.union(_UNMARKED_QUERY)
 def pending_sessions(
     connection: Connection, device_ids: Collection[DeviceId] | None = None
 ) -> list[MeasuredSession]:
-    """Return the sessions whose stored points are not those of their measurements, the newest first."""
+    """Return the sessions whose stored points are not those of their measurements, the newest first.
+
+    Mostly there are none, which a statement without a join tells.
+    """
+    marked, last, has_marks = connection.execute(_ANY_PENDING_QUERY).one()
+    if not has_marks and (last or 0) <= (marked or 0):
+        return []
+    return sessions_behind(connection, marked or 0, device_ids)
+
+
+def sessions_behind(
+    connection: Connection, measurement_id: int, device_ids: Collection[DeviceId] | None = None
+) -> list[MeasuredSession]:
+    """Return the sessions that are marked or have measurements behind one, the newest first."""
     query = _PENDING_QUERY
     if device_ids is not None:
         query = _MARKED_QUERY.where(is_among(connection, stale_points.c.device_id, device_ids)).union(
             _UNMARKED_QUERY.where(is_among(connection, cells.c.device_id, device_ids))
         )
-    rows = connection.execute(query, {"progress": _progress(connection).measurement_id}).all()
+    rows = connection.execute(query, {"measurement_id": measurement_id}).all()
     found = {MeasuredSession(row.matrix_id, row.device_id) for row in rows}
     return sorted(found, key=lambda session: (-session.matrix_id, session.device_id))

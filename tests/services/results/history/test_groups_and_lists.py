@@ -17,6 +17,7 @@ from farm.services.results.history.trends import list_histories
 from farm.store.matrices.search import MatrixFilter, index_names, matrices_query
 from farm.wire.documents.results.history import GroupBy, RetractRequest, VersionPart
 from tests.services.results.history.test_latest_speedups import Unsteady, measured, register_program
+from tests.support.database.sent_statements import sent_to
 from tests.support.farm.points import compute_points
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
 
@@ -52,6 +53,44 @@ def test_a_group_counts_each_device_once_with_its_newest_session(farm: FarmRig, 
     assert three.speedup == pytest.approx(2 ** (2 / 3), rel=0.02)
     (everything,) = farm.read(group_speedups, GroupBy.ALL)
     assert everything.devices == 4
+
+
+def test_a_comparison_over_devices_takes_five_statements_and_no_facts(farm: FarmRig, host: HostRig) -> None:
+    def statements(connection: Connection) -> list[str]:
+        with sent_to(connection) as sent:
+            group_speedups(connection, GroupBy.DEVICE_MODEL, model="mobilenet_v2")
+        return [sql for sql, _ in sent if not sql.startswith("BEGIN")]
+
+    for groups in (1, 2):
+        farm.submit(devices={"virtual": True}, rounds=2)
+        host.run(good_evidence)
+        compute_points(farm)
+        found = farm.read(statements)
+        assert len(farm.read(group_speedups, GroupBy.DEVICE_MODEL)) == groups
+        assert len(found) == 5, found
+        assert not [sql for sql in found if "device_facts" in sql]
+        host.plug_in("phone-3", device_model="another one")
+        host.earn_health()
+
+
+def test_devices_are_grouped_by_what_their_newest_facts_say(farm: FarmRig, host: HostRig) -> None:
+    host.plug_in("phone-2", soc="another one")
+    host.earn_health()
+    host.plug_in("phone-2")
+    host.plug_in("phone-3", device_model="Pixel 8", soc="Tensor G3", android=None, virtual=False)
+    host.earn_health()
+    farm.submit(devices="all", rounds=2)
+    host.run(good_evidence)
+    compute_points(farm)
+    for by, virtual, physical in (
+        (GroupBy.DEVICE_MODEL, "virtual phone", "Pixel 8"),
+        (GroupBy.SOC, "host CPU", "Tensor G3"),
+        (GroupBy.ANDROID, "virtual", None),
+        (GroupBy.ALL, "all devices", "all devices"),
+    ):
+        views = farm.read(group_speedups, by)
+        found = {(view.group, view.virtual): (view.devices, view.of_devices) for view in views}
+        assert found == {(virtual, True): (2, 2), (physical, False): (1, 1)}
 
 
 def test_a_version_that_changed_is_marked_at_the_first_point_that_has_it(
