@@ -56,9 +56,11 @@ from farm.services.results.history.trends import list_histories
 from farm.store.matrices.search import MatrixFilter, index_names
 from farm.store.results.history.changes import add_change
 from farm.store.results.history.stale_points import has_unmarked, mark_measured
-from farm.wire.documents.results.history import GroupBy
+from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from history_parquet import check_same, open_parquet
+
 from tests.support.database.postgres import NoPostgres, running_postgres
 from tests.support.farm.service_fixture import FarmRig, good_evidence, plan_of
 
@@ -101,6 +103,9 @@ class History:
         self._matrices = 1
         #: Of a session: small blocks have a start of the baseline each, so more than cells x rounds.
         self.size = int(rig.rows("SELECT MAX(measurement_id) AS size FROM measurements")[0]["size"])
+        labels = rig.rows("SELECT label FROM cells ORDER BY cell_index")
+        #: The labels of baseline and candidate of questions about one comparison.
+        self.compared: tuple[str, str] = (labels[0]["label"], labels[1]["label"])
         engine = rig.database.engine
         if engine.dialect.name == "sqlite":
             # Of no effect within a transaction.
@@ -247,6 +252,8 @@ def _copy_sessions(connection: Connection, *, first: int, last: int, devices: in
     size = connection.exec_driver_sql("SELECT MAX(measurement_id) FROM measurements").scalar_one()
     size = size if first == 1 else size // (first * devices)
     number = f"{session} * {size}"
+    # One factor for all rounds of a cell, so that points of copies are those of their measurements.
+    noise = "(1 + 0.001 * mod({cell_id} * 7919 + " + session + " * 104729, 20))"
     own = connection.exec_driver_sql("SELECT COUNT(*) FROM series WHERE device_id = 'phone-0'").scalar_one()
     copy_rows(
         connection,
@@ -259,7 +266,7 @@ def _copy_sessions(connection: Connection, *, first: int, last: int, devices: in
             "attempt_id": f"t.attempt_id + {number}",
             "cell_id": f"t.cell_id + {session} * {cells}",
             "series_id": f"t.series_id + d.n * {own}",
-            "value_ns": f"t.value_ns * (1 + 0.001 * mod(t.measurement_id * 7919 + {session} * 104729, 20))",
+            "value_ns": f"t.value_ns * {noise.format(cell_id='t.cell_id')}",
             "measured_at": f"t.measured_at + m.n * {day}",
         },
     )
@@ -267,7 +274,6 @@ def _copy_sessions(connection: Connection, *, first: int, last: int, devices: in
         connection.execute(tables.points.update().where(sa.text("newest")).values(newest=False))
     else:
         connection.execute(tables.points.update().values(newest=last == 1))
-    noise = f"(1 + 0.001 * mod(t.cell_id * 7919 + {session} * 104729, 20))"
     copy_rows(
         connection,
         tables.points,
@@ -279,7 +285,9 @@ def _copy_sessions(connection: Connection, *, first: int, last: int, devices: in
             "device_id": "'phone-' || d.n",
             "series_id": f"t.series_id + d.n * {own}",
             "baseline_series_id": f"t.baseline_series_id + d.n * {own}",
-            "time_ns": f"t.time_ns * {noise}",
+            "time_ns": f"t.time_ns * {noise.format(cell_id='t.cell_id')}",
+            # The baseline is the first cell.
+            "baseline_ns": f"t.baseline_ns * {noise.format(cell_id=1)}",
             "began_at": f"t.began_at + m.n * {day}",
             "ended_at": f"t.ended_at + m.n * {day}",
             "newest": f"m.n = {last - 1}",
@@ -334,23 +342,22 @@ def _p50_ms(ask: Callable[[], object], times: int = _TIMES) -> float:
     return median(spent)
 
 
+def _over_all_devices(history: History) -> GroupSpeedupView:
+    baseline, candidate = history.compared
+    (view,) = history.rig.read(
+        group_speedups, GroupBy.ALL, model="mobilenet_v2", baseline=baseline, candidate=candidate
+    )
+    assert view.devices == history.devices, view
+    return view
+
+
 def _questions(history: History) -> dict[str, Callable[[], object]]:
     rig = history.rig
-    labels = rig.rows(
-        "SELECT label FROM cells WHERE matrix_id = 1 AND device_id = 'phone-0' ORDER BY cell_index"
-    )
-    baseline, candidate = (row["label"] for row in labels[:2])
+    _, candidate = history.compared
     # The oldest one: its name has parts that no other has.
     (oldest,) = rig.rows("SELECT name FROM matrices WHERE matrix_id = 1")
     last = rig.rows("SELECT MAX(created_at) AS at FROM matrices")[0]["at"]
     since = tables.UtcTime().process_result_value(last - 5 * 86_400_000_000, rig.database.engine.dialect)
-
-    def over_all_devices() -> object:
-        (view,) = rig.read(
-            group_speedups, GroupBy.ALL, model="mobilenet_v2", baseline=baseline, candidate=candidate
-        )
-        assert view.devices == history.devices, view
-        return view
 
     matrices = bind_tx(list_matrix_summaries, now=rig.clock.now())
 
@@ -359,7 +366,7 @@ def _questions(history: History) -> dict[str, Callable[[], object]]:
 
     year_ago = rig.clock.now() - timedelta(days=365)
     return {
-        "latest speedup over all devices": over_all_devices,
+        "latest speedup over all devices": partial(_over_all_devices, history),
         "regressions --since 1y": lambda: rig.read(list_changes, since=year_ago, limit=20),
         "all speedups over all devices": lambda: rig.read(group_speedups, GroupBy.ALL),
         "trend of one series": lambda: rig.read(list_histories, device="phone-0", limit=1),
@@ -408,50 +415,11 @@ def _take_measurements(rig: FarmRig, *, limit: int) -> list[Mapping[str, object]
     return rig.write(take)
 
 
-def _beside_duckdb_ms(
-    rig: FarmRig, folder: Path, ask: Callable[[], object], *, cells: int
-) -> tuple[float, float] | None:
-    """Return the times of the latest speedup over all devices from Parquet and from points, in alternation.
-
-    None without the extra.
-    """
-    try:
-        import duckdb
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        return None
-    names = ("variant", "device", "measured_at", "session", "value")
-    rows_sql = (
-        f"SELECT mod(c.cell_index, {cells}), c.device_id, m.measured_at, c.matrix_id, m.value_ns"
-        " FROM measurements m JOIN cells c ON c.cell_id = m.cell_id"
-    )
-    unsorted, path = folder / "unsorted.parquet", folder / "measurements.parquet"
-    writer, size = None, 200_000
-    last = rig.rows("SELECT MAX(measurement_id) AS last FROM measurements")[0]["last"]
-    with rig.database.engine.connect() as database:
-        for first in range(0, last + 1, size):
-            of_page = f"{rows_sql} WHERE m.measurement_id BETWEEN {first} AND {first + size - 1}"
-            if rows := database.exec_driver_sql(of_page).all():
-                table = pyarrow.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
-                writer = writer or pyarrow.parquet.ParquetWriter(unsorted, table.schema)
-                writer.write_table(table)
-    assert writer is not None
-    writer.close()
-    query = f"""
-        WITH of_pair AS (SELECT * FROM '{path}' WHERE variant IN (0, 1)),
-        last AS (SELECT device, MAX(session) AS session FROM of_pair WHERE variant = 1 GROUP BY device),
-        means AS (SELECT p.device, p.variant, AVG(LN(p.value)) AS log FROM of_pair p
-                  JOIN last l ON l.device = p.device AND l.session = p.session GROUP BY 1, 2)
-        SELECT AVG(b.log - c.log), STDDEV(b.log - c.log), COUNT(*) FROM means b
-        JOIN means c ON c.device = b.device AND b.variant = 0 AND c.variant = 1
-    """
-    connection = duckdb.connect()
-    in_order = f"SELECT * FROM '{unsorted}' ORDER BY variant, device, measured_at"
-    connection.execute(f"COPY ({in_order}) TO '{path}' (FORMAT parquet)")
+def _beside_duckdb_ms(by_duckdb: Callable[[], object], ask: Callable[[], object]) -> tuple[float, float]:
+    """Return the times of the latest speedup over all devices by DuckDB and by the farm, in alternation."""
     parquet, own = [], []
     for _ in range(_TIMES):
-        parquet.append(_p50_ms(lambda: connection.execute(query).fetchall(), 1))
+        parquet.append(_p50_ms(by_duckdb, 1))
         own.append(_p50_ms(ask, 1))
     return median(parquet), median(own)
 
@@ -474,12 +442,13 @@ def _measure(name: str, url: str | None, options: argparse.Namespace) -> None:
                 print(f"  {question:34}{spent_ms:8.2f} ms  {ratio:5.2f} x that at half of the history")
             (points,) = rig.rows("SELECT COUNT(*) AS count FROM points WHERE replica = 1 AND rounds > 0")
             print(f"  a search for changes in {points['count']:,} points: {_search_s(history):.1f} s")
-            ask = _questions(history)["latest speedup over all devices"]
-            beside = _beside_duckdb_ms(rig, Path(folder), ask, cells=options.cells)
-            if beside is None:
+            by_duckdb = open_parquet(rig, Path(folder), cells=options.cells)
+            if by_duckdb is None:
                 print("  DuckDB over sorted Parquet: not installed (the extra `bench`)")
             else:
-                parquet_ms, own_ms = beside
+                ask = partial(_over_all_devices, history)
+                check_same(ask(), by_duckdb())
+                parquet_ms, own_ms = _beside_duckdb_ms(by_duckdb, ask)
                 title = "latest speedup by DuckDB"
                 ratio = f"{parquet_ms / own_ms:5.1f} x that of points, {own_ms:.2f} ms, in alternation"
                 print(f"  {title:34}{parquet_ms:8.2f} ms  {ratio}")
