@@ -41,6 +41,7 @@ from playwright.sync_api import sync_playwright
 from farm.clock import SystemClock
 from farm.config import FarmConfig
 from farm.database import tables
+from farm.pauses import shorten_pauses
 from farm.web.app import create_app_with_pages
 from tests.support.farm.http_farm import served
 from tests.support.farm.service_fixture import FarmRig
@@ -119,10 +120,20 @@ class Browser:
     _PROGRAM = """
 import http.client, sys, time
 connection = http.client.HTTPConnection(sys.argv[1])
+
+def answer_of(path):
+    connection.request("GET", path)
+    return connection.getresponse()
+
 for path in map(str.strip, sys.stdin):
     began_s = time.perf_counter()
-    connection.request("GET", path)
-    answer = connection.getresponse()
+    try:
+        answer = answer_of(path)
+    except http.client.RemoteDisconnected:
+        # The farm closes connections that were not used for some seconds.
+        connection.close()
+        began_s = time.perf_counter()
+        answer = answer_of(path)
     answer.read(1)
     first_s = time.perf_counter() - began_s
     print(answer.status, first_s, len(answer.read()), flush=True)
@@ -305,6 +316,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 name: connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
                 for name, table in _COUNTED.items()
             }
+        # As a farm's process does once it is composed.
+        shorten_pauses()
         print(f"\nSQLite: {', '.join(f'{count:,} {name}' for name, count in counts.items())}\n")
         paths = [path.format(newest=counts["matrices"], before=counts["matrices"] - 1) for path in PAGES]
         browser = Browser(url.removeprefix("http://"))

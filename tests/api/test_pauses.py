@@ -18,7 +18,7 @@ from farm.config import FarmConfig
 from farm.daemon import UpOptions, run
 
 def show(*_):
-    print(gc.get_freeze_count(), sys.getswitchinterval(), flush=True)
+    print(gc.get_freeze_count(), sys.getswitchinterval(), gc.get_threshold()[0], flush=True)
 
 def stop(*_):
     show()
@@ -40,11 +40,14 @@ def test_a_farm_that_serves_collects_nothing_of_what_it_is_made_of_and_an_import
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    (imported, default_s), (serving, interval_s) = (line.split() for line in done.stdout.splitlines())
+    (imported, default_s, default_young), (serving, interval_s, young) = (
+        line.split() for line in done.stdout.splitlines()
+    )
     assert imported == "0"
     # Modules, classes and routes are hundreds of thousands.
     assert int(serving) > 50_000
     assert float(interval_s) < float(default_s)
+    assert int(young) > 10 * int(default_young)
 
 
 def test_the_event_loop_is_free_while_the_description_is_built() -> None:
