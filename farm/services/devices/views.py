@@ -24,7 +24,7 @@ from farm.store.devices import devices
 from farm.store.devices import workload as device_workload
 from farm.store.devices.devices import Device, DeviceName, DeviceStatus
 from farm.store.devices.facts import known_devices
-from farm.store.devices.fleet import AlikeDevices, first_alike, list_alike, statuses_of
+from farm.store.devices.fleet import AlikeDevices, alike_among, first_alike, list_alike
 from farm.store.jobs import attempts
 from farm.store.jobs.jobs import find_open_check
 from farm.store.operations.event_log import last_events
@@ -202,7 +202,12 @@ def waiting_reasons(
     if not device_ids:
         return {}
     load = load_of(connection)
-    return {own.device_id: tuple(_blockers(own, load)) for own in statuses_of(connection, device_ids)}
+    return {
+        device_id: reasons
+        for status, alike in alike_among(connection, device_ids)
+        for reasons in [tuple(_blockers(status, load))]
+        for device_id in alike
+    }
 
 
 def _matches_prefix(device: DeviceName, name: str) -> bool:

@@ -1,12 +1,14 @@
 """Reasons why a job, or the rest of a matrix, is pending."""
 
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from shlex import quote
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import JobId, MatrixId
+from farm.core.base.ids import DeviceId, JobId, MatrixId
+from farm.core.checks.failures import Incident
 from farm.core.devices.device import Blocker, blockers
 from farm.core.devices.host_state import IncidentKind
 from farm.core.errors import NotFound
@@ -58,37 +60,33 @@ def job_waiting(connection: Connection, job_id: JobId) -> JobPendingView:
     if job is None:
         raise NotFound(f"there is no job {job_id}", hint="`farm matrix jobs ID` lists a matrix's jobs")
     device = devices.get_device(connection, job.device_id)
-    before = _jobs_before(connection, job) if job.state is JobState.QUEUED else 0
+    queued = [job] if job.state is JobState.QUEUED else []
+    before = job_counts.count_before(connection, queued, limit=MAX_COUNTED + 1).get(job_id, 0)
+    running = {} if device.job_id is None else jobs.find_jobs(connection, [device.job_id])
     return JobPendingView.of(
         job,
         _state_origin(connection, job),
         device=device.name,
-        reasons=tuple(_reasons(connection, job, device, load_of(connection))),
+        reasons=tuple(_reasons(connection, job, device, _Fleet.of(connection))),
         jobs_before=min(before, MAX_COUNTED),
         more_before=before > MAX_COUNTED,
-        running=_running_job(connection, device),
+        running=_running_job(device, running),
     )
 
 
-def matrix_waiting(
-    connection: Connection, matrix_id: MatrixId, *, limit: int | None = None
-) -> MatrixPendingView:
+def matrix_waiting(connection: Connection, matrix_id: MatrixId) -> MatrixPendingView:
     """Return by device the jobs of a matrix that are left, and the reasons why they are pending.
 
-    Of at most so many devices. Raises like `get_matrix`.
+    Raises like `get_matrix`.
     """
     matrix = get_matrix(connection, matrix_id)
-    load = load_of(connection)
     left = job_counts.open_jobs(connection, matrix_id)
     not_queued = sum(
         remaining.count
         for remaining in lazy_expansion.remaining_jobs(connection, matrix_id)
         if not remaining.is_cancelled
     )
-    views = [
-        _device_waiting(connection, devices.get_device(connection, device_id), own, load)
-        for device_id, own in islice(left.items(), limit)
-    ]
+    views = _devices_waiting(connection, left)
     return MatrixPendingView(
         matrix_id=matrix_id,
         name=matrix.name,
@@ -99,29 +97,65 @@ def matrix_waiting(
     )
 
 
-def _device_waiting(connection: Connection, device: Device, own: OpenJobs, load: Load) -> DevicePendingView:
-    first = jobs.find_job(connection, own.active or own.first_queued or JobId(0))
-    assert first is not None, "a device without open jobs is not listed"
-    before = _jobs_before(connection, first) if own.active is None else 0
-    return DevicePendingView.of(
-        own,
-        device_id=device.device_id,
-        device=device.name,
-        reasons=tuple(_reasons(connection, first, device, load)),
-        jobs_before=min(before, MAX_COUNTED),
-        more_before=before > MAX_COUNTED,
-        running=_running_job(connection, device),
-    )
+def devices_waiting(
+    connection: Connection, matrix_id: MatrixId, device_ids: Collection[DeviceId]
+) -> list[DevicePendingView]:
+    """Return why the queued jobs of a matrix wait on some devices; devices without such are missing."""
+    return _devices_waiting(connection, job_counts.queued_jobs(connection, matrix_id, device_ids))
 
 
-def _reasons(connection: Connection, job: Job, device: Device, load: Load) -> list[PendingReason]:
+def _devices_waiting(
+    connection: Connection, open_by_device: Mapping[DeviceId, OpenJobs]
+) -> list[DevicePendingView]:
+    """Return the pending reasons on each device. What keeps a device from work takes further statements."""
+    if not open_by_device:
+        return []
+    fleet = _Fleet.of(connection)
+    device_by_id = devices.devices_by_id(connection, open_by_device)
+    first_ids = {device_id: own.active or own.first_queued for device_id, own in open_by_device.items()}
+    wanted = {*first_ids.values(), *(device.job_id for device in device_by_id.values())}
+    job_by_id = jobs.find_jobs(connection, {job_id for job_id in wanted if job_id is not None})
+    first_by_device = {device_id: job_by_id[job_id] for device_id, job_id in first_ids.items() if job_id}
+    queued = [job for job in first_by_device.values() if job.state is JobState.QUEUED]
+    before_by_job = job_counts.count_before(connection, queued, limit=MAX_COUNTED + 1)
+    views = []
+    for device_id, own in open_by_device.items():
+        device, first = device_by_id[device_id], first_by_device[device_id]
+        before = before_by_job.get(first.job_id, 0)
+        view = DevicePendingView.of(
+            own,
+            device_id=device_id,
+            device=device.name,
+            reasons=tuple(_reasons(connection, first, device, fleet)),
+            jobs_before=min(before, MAX_COUNTED),
+            more_before=before > MAX_COUNTED,
+            running=_running_job(device, job_by_id),
+        )
+        views.append(view)
+    return views
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fleet:
+    """What keeps several devices from work at once."""
+
+    load: Load
+    incidents: Sequence[Incident]
+
+    @classmethod
+    def of(cls, connection: Connection) -> "_Fleet":
+        """Read what is in use now, and what is wrong."""
+        return cls(load=load_of(connection), incidents=incidents.open_incidents(connection))
+
+
+def _reasons(connection: Connection, job: Job, device: Device, fleet: _Fleet) -> list[PendingReason]:
     match job.state:
         case JobState.FINISHED:
             return []
         case JobState.ACTIVE:
             return attempt_reasons(_live_attempt(connection, job, device))
         case JobState.QUEUED:
-            all_blockers = blockers(load.state_of(device), check=job.kind is JobKind.CHECK)
+            all_blockers = blockers(fleet.load.state_of(device), check=job.kind is JobKind.CHECK)
             of_phone = [
                 blocker_reason(blocker, _place(device), blocked_since(connection, device, blocker))
                 for blocker in actionable_first(all_blockers)
@@ -129,7 +163,7 @@ def _reasons(connection: Connection, job: Job, device: Device, load: Load) -> li
             off = find_deferral(connection, job)
             of_check = _of_check(connection, device) if _UNCHECKED & set(all_blockers) else []
             return [
-                *_of_host(connection, device),
+                *_of_host(device, fleet.incidents),
                 *of_phone,
                 *(of_check if job.kind is JobKind.BENCHMARK else []),
                 *([] if off is None else [off.reason()]),
@@ -143,14 +177,15 @@ def _of_check(connection: Connection, device: Device) -> list[PendingReason]:
     return [] if off is None else [off.reason("its check")]
 
 
-def _of_host(connection: Connection, device: Device) -> list[PendingReason]:
+def _of_host(device: Device, open_incidents: Sequence[Incident]) -> list[PendingReason]:
     """Return the incident of the device's host that keeps the device from work."""
     return [
         incident_reason(
             incident.kind, device.host_id, StateOrigin(since=incident.began_at, cause=incident.cause)
         )
-        for incident in incidents.open_incidents(connection, device.host_id)
-        if incident.kind is IncidentKind.PRESSURE or device.device_id in incident.devices
+        for incident in open_incidents
+        if incident.host_id == device.host_id
+        and (incident.kind is IncidentKind.PRESSURE or device.device_id in incident.devices)
     ]
 
 
@@ -189,14 +224,10 @@ def _state_origin(connection: Connection, job: Job) -> StateOrigin:
     return StateOrigin(since=job.created_at)
 
 
-def _jobs_before(connection: Connection, job: Job) -> int:
-    return job_counts.count_before(connection, job, limit=MAX_COUNTED + 1)
-
-
-def _running_job(connection: Connection, device: Device) -> RunningJobView | None:
+def _running_job(device: Device, job_by_id: Mapping[JobId, Job]) -> RunningJobView | None:
     if device.job_id is None or device.last_attempt_id is None or device.claimed_at is None:
         return None
-    job = jobs.find_job(connection, device.job_id)
+    job = job_by_id.get(device.job_id)
     return RunningJobView(
         job_id=device.job_id,
         matrix_id=None if job is None else job.matrix_id,

@@ -1,8 +1,10 @@
 """Progress of a matrix on each device, and the time until it ends."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from heapq import nsmallest
 from statistics import median
 
 from sqlalchemy.engine import Connection
@@ -12,7 +14,7 @@ from farm.core.devices.device import Blocker
 from farm.core.devices.remediation import MESSAGE_BY_BLOCKER
 from farm.core.jobs.job import JobState
 from farm.core.jobs.pending_reasons import TEMPORARY
-from farm.core.matrices.estimate import pace_s, remaining_s
+from farm.core.matrices.estimate import remaining_s
 from farm.core.runs.measurement import Outcome
 from farm.database.transaction import Tx
 from farm.services.devices.views import waiting_reasons
@@ -42,41 +44,37 @@ class Eta:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceWork:
-    """The jobs of a matrix on a device, queued yet or not."""
+class RunningWork:
+    """The jobs of a matrix that runs, queued yet or not."""
 
-    tally: Tally
-    #: The times at which its latest jobs ended.
-    ends: Sequence[datetime]
+    counted: RunningJobs
+    not_queued: Sequence[RemainingJobs]
     #: Jobs that may still be added where the matrix grows.
-    further: int = 0
+    further: Mapping[DeviceId, int]
 
-    @property
-    def left(self) -> int:
-        """Return the number of jobs that have not ended."""
-        return self.tally.total - self.tally.finished
+    def tally(self) -> Tally:
+        """Return the tally of all devices."""
+        return _with_remaining(self.counted.tally(), self.not_queued)
 
-    @property
-    def is_open(self) -> bool:
-        """Return whether jobs are left, or may be added."""
-        return bool(self.left or self.further)
+    def tallies(self, *, after: DeviceId, limit: int | None) -> dict[DeviceId, Tally]:
+        """Return the tallies of the devices behind one, in the order of their ids, so many at most."""
+        not_queued: defaultdict[DeviceId, list[RemainingJobs]] = defaultdict(list)
+        for left in self.not_queued:
+            not_queued[left.device_id].append(left)
+        behind = [device_id for device_id in {*self.counted.jobs, *not_queued} if device_id > after]
+        return {
+            device_id: _with_remaining(self.counted.tally_of(device_id), not_queued.get(device_id, ()))
+            for device_id in (sorted(behind) if limit is None else nsmallest(limit, behind))
+        }
 
-
-def work_by_device(
-    counted: RunningJobs, not_queued: Sequence[RemainingJobs], further: Mapping[DeviceId, int]
-) -> dict[DeviceId, DeviceWork]:
-    """Return the jobs of a matrix by device, and those that may be added."""
-    tallies = counted.tallies()
-    for left in not_queued:
-        # Jobs that are queued later wait like the rest, and those that never will be end with their matrix.
-        state = Outcome.CANCELLED if left.is_cancelled else JobState.QUEUED
-        tallies.setdefault(left.device_id, Tally()).add(state, left.count, None)
-    return {
-        device_id: DeviceWork(
-            tally=tally, ends=counted.ends.get(device_id, ()), further=further.get(device_id, 0)
-        )
-        for device_id, tally in sorted(tallies.items())
-    }
+    def left(self) -> dict[DeviceId, int]:
+        """Return the number of jobs that are left, of devices on which some are, or may be added."""
+        left = dict(self.counted.left)
+        for part in self.not_queued:
+            if not part.is_cancelled:
+                left[part.device_id] = left.get(part.device_id, 0) + part.count
+        growing = (device_id for device_id, further in self.further.items() if further)
+        return {**{device_id: 0 for device_id in growing if device_id in self.counted.jobs}, **left}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,78 +148,109 @@ def matrix_state(tally: Tally, *, is_open: bool) -> str:
     return "cancelled" if tally.jobs_by_outcome.get(Outcome.CANCELLED) else "finished"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What keeps the devices of a matrix from work, and the time until each of them ends."""
+
+    #: Of devices on which jobs are left, or may be added; all others have ended.
+    times: Mapping[DeviceId, _Times]
+    waiting: Mapping[DeviceId, Sequence[Blocker]]
+
+    def eta(self) -> Eta:
+        """Return the time until the matrix ends: that of its slowest device."""
+        return _slowest_device(self.times)
+
+
+#: Of a matrix whose jobs have all ended.
+ENDED = Outlook(times={}, waiting={})
+
+
+def outlook_of(tx: Tx, work: RunningWork) -> Outlook:
+    """Return what is ahead of a matrix that runs."""
+    left = work.left()
+    waiting = waiting_reasons(tx.connection, left)
+    return Outlook(times=_device_etas(work, left, waiting, tx.now), waiting=waiting)
+
+
 def device_progress(
-    tx: Tx, matrix_id: MatrixId, work: Mapping[DeviceId, DeviceWork], labels: Mapping[DeviceId, str]
+    connection: Connection,
+    matrix_id: MatrixId,
+    tallies: Mapping[DeviceId, Tally],
+    outlook: Outlook,
+    labels: Mapping[DeviceId, str],
+    *,
+    further: Mapping[DeviceId, int],
 ) -> tuple[DeviceProgress, ...]:
-    """Return the progress on each device, in the order of their ids. `labels` are those of the devices."""
-    waiting = waiting_reasons(tx.connection, _open_devices(work))
-    eta_by_device = _device_etas(work, waiting, tx.now)
-    running = job_store.running_by_device(tx.connection, matrix_id)
-    return tuple(
-        DeviceProgress(
-            device_id=device_id,
-            device_label=labels.get(device_id),
-            total=own.tally.total,
-            finished=own.tally.finished,
-            current=running.get(device_id),
-            waiting_for=()
-            if device_id in running or not own.left
-            else tuple(MESSAGE_BY_BLOCKER[blocker] for blocker in waiting.get(device_id, ())),
-            max_total=own.tally.total + own.further,
-            eta_s=eta_by_device[device_id][0],
-            max_eta_s=eta_by_device[device_id][1],
+    """Return the progress on some devices, in their order.
+
+    Args:
+        connection: the database.
+        matrix_id: the matrix.
+        tallies: of the devices.
+        outlook: of all devices of the matrix.
+        labels: of those that have one.
+        further: jobs that may still be added where the matrix grows.
+    """
+    running = job_store.running_by_device(connection, matrix_id) if outlook.times else {}
+    progress = []
+    for device_id, tally in tallies.items():
+        eta_s, max_eta_s = outlook.times.get(device_id, (0.0, 0.0))
+        is_waiting = device_id not in running and tally.is_open
+        reasons = outlook.waiting.get(device_id, ()) if is_waiting else ()
+        progress.append(
+            DeviceProgress(
+                device_id=device_id,
+                device_label=labels.get(device_id),
+                total=tally.total,
+                finished=tally.finished,
+                current=running.get(device_id),
+                waiting_for=tuple(MESSAGE_BY_BLOCKER[blocker] for blocker in reasons),
+                max_total=tally.total + further.get(device_id, 0),
+                eta_s=eta_s,
+                max_eta_s=max_eta_s,
+            )
         )
-        for device_id, own in work.items()
-    )
-
-
-def eta_of(progress: Sequence[DeviceProgress]) -> Eta:
-    """Return the time until a matrix ends: that of its slowest device."""
-    return _slowest_device({device.device_id: (device.eta_s, device.max_eta_s) for device in progress})
+    return tuple(progress)
 
 
 def etas(tx: Tx, work: MatrixWork) -> dict[MatrixId, Eta]:
     """Return the times until matrices end that run."""
     works = {
-        matrix_id: work_by_device(
-            counted, work.not_queued.get(matrix_id, ()), work.further.get(matrix_id, {})
+        matrix_id: RunningWork(
+            counted=counted,
+            not_queued=work.not_queued.get(matrix_id, ()),
+            further=work.further.get(matrix_id, {}),
         )
         for matrix_id, counted in work.running.items()
         if work.is_open(matrix_id)
     }
-    waiting = waiting_reasons(tx.connection, set().union(*map(_open_devices, works.values())))
+    lefts = {matrix_id: own.left() for matrix_id, own in works.items()}
+    waiting = waiting_reasons(tx.connection, set().union(*lefts.values()))
     return {
-        matrix_id: _slowest_device(_device_etas(own, waiting, tx.now)) for matrix_id, own in works.items()
+        matrix_id: _slowest_device(_device_etas(own, lefts[matrix_id], waiting, tx.now))
+        for matrix_id, own in works.items()
     }
-
-
-def _open_devices(work: Mapping[DeviceId, DeviceWork]) -> set[DeviceId]:
-    return {device_id for device_id, own in work.items() if own.is_open}
 
 
 def _device_etas(
-    work: Mapping[DeviceId, DeviceWork], waiting: Mapping[DeviceId, Sequence[Blocker]], now: datetime
+    work: RunningWork,
+    left: Mapping[DeviceId, int],
+    waiting: Mapping[DeviceId, Sequence[Blocker]],
+    now: datetime,
 ) -> dict[DeviceId, _Times]:
-    """Return the times of each device; one without a finished job is given the median pace of the others."""
-    paces = {device_id: pace_s(own.ends) for device_id, own in work.items() if own.is_open}
-    usual = None
-    if not all(paces.values()):
-        measured = [pace for own in work.values() if (pace := pace_s(own.ends)) is not None]
-        usual = median(measured) if measured else None
-    return {
-        device_id: _device_eta(own, paces.get(device_id) or usual, waiting.get(device_id, ()), now)
-        for device_id, own in work.items()
-    }
-
-
-def _device_eta(work: DeviceWork, pace: float | None, waiting: Sequence[Blocker], now: datetime) -> _Times:
-    if not work.is_open:
-        return 0.0, 0.0
-    if pace is None or not TEMPORARY.issuperset(waiting):
-        return None, None
-    since_last_end_s = (now - max(work.ends)).total_seconds() if work.ends else 0.0
-    left_s = remaining_s(work.left, pace, since_last_end_s)
-    return left_s, left_s + work.further * pace
+    """Return the times of devices; one without a finished job is given the median pace of the others."""
+    paces, ends = work.counted.paces, work.counted.ends
+    usual = median(paces.values()) if paces and not all(map(paces.get, left)) else None
+    times: dict[DeviceId, _Times] = {}
+    for device_id, jobs in left.items():
+        pace = paces.get(device_id) or usual
+        if pace is None or not TEMPORARY.issuperset(waiting.get(device_id, ())):
+            times[device_id] = None, None
+            continue
+        since_last_end_s = (now - ends[device_id][-1]).total_seconds() if device_id in ends else 0.0
+        left_s = remaining_s(jobs, pace, since_last_end_s)
+        times[device_id] = left_s, left_s + work.further.get(device_id, 0) * pace
+    return times
 
 
 def _slowest_device(times_by_device: Mapping[DeviceId, _Times]) -> Eta:

@@ -4,7 +4,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from statistics import median
 
 from sqlalchemy.engine import Connection
@@ -18,15 +17,15 @@ from farm.database.transaction import Tx
 from farm.services.matrices.cell_setups import cell_setups
 from farm.services.matrices.metrics import metric_views
 from farm.services.matrices.progress import (
-    DeviceWork,
+    ENDED,
     Eta,
+    RunningWork,
     device_progress,
-    eta_of,
     etas,
     further_of_growing,
     matrix_state,
     matrix_work,
-    work_by_device,
+    outlook_of,
 )
 from farm.store.devices.devices import device_labels
 from farm.store.jobs import counts as job_counts
@@ -157,31 +156,26 @@ def matrix_view(
     not_queued = lazy_expansion.remaining_jobs(connection, matrix_id)
     further = further_of_growing(connection, [matrix]).get(matrix_id, {})
     after, limit = devices or (DeviceId(""), None)
-    is_page = False
     if ended is None or not_queued or further:
         running = counted.running.find(connection, [matrix_id])[matrix_id]
         repeated_blocks = len(running.repeats)
-        work = work_by_device(running, not_queued, further)
-        tally = Tally()
-        for own in work.values():
-            tally.merge(own.tally)
+        work = RunningWork(counted=running, not_queued=not_queued, further=further)
+        tally, outlook = work.tally(), outlook_of(tx, work)
+        shown = work.tallies(after=after, limit=limit)
     else:
         counted.running.forget([matrix_id])
-        is_page = limit is not None
         page = page_of_devices(connection, matrix_id, after=after, limit=limit) if limit else None
         own_tallies = job_counts.tally_by_device(connection, matrix_id, page)
         # In the order of the database, by which the next page begins: its locale may have another one.
-        work = {
-            device_id: DeviceWork(tally=own_tallies[device_id], ends=())
+        shown = {
+            device_id: own_tallies[device_id]
             for device_id in page or sorted(own_tallies)
             if device_id in own_tallies
         }
-        tally, repeated_blocks = ended.tally, ended.repeated_blocks
-    labels = device_labels(connection, work)
-    progress = device_progress(tx, matrix_id, work, labels)
-    eta = eta_of(progress)
-    behind = progress if is_page else (own for own in progress if own.device_id > after)
-    shown = tuple(islice(behind, limit))
+        tally, repeated_blocks, outlook = ended.tally, ended.repeated_blocks, ENDED
+    eta = outlook.eta()
+    labels = device_labels(connection, {*shown, *eta.without})
+    progress = device_progress(connection, matrix_id, shown, outlook, labels, further=further)
     stored = ended.cells if ended is not None else matrices.count_cells(connection, matrix_id)
     count = _cell_count(connection, matrix, stored, not_queued)
     summary = _summary(matrix, tally, count, eta, not_queued, labels, is_growing=bool(further))
@@ -191,7 +185,7 @@ def matrix_view(
         repeated_blocks=repeated_blocks,
         metrics=matrix.spec.metrics,
         sustained_s=matrix.spec.sustained,
-        progress=shown,
+        progress=progress,
         cell_list=_cell_page(connection, matrix, after=-1, limit=cells),
         rejected_list=page_of_rejections(connection, matrix_id, after=-1),
     )

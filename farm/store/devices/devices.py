@@ -159,7 +159,7 @@ def devices_of_hosts(connection: Connection, host_ids: Collection[HostId]) -> di
 
 def devices_by_id(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, Device]:
     """Return devices by their ids; an unknown id is missing."""
-    query = _ALL_QUERY.where(devices.c.device_id.in_(list(device_ids)))
+    query = _ALL_QUERY.where(is_among(connection, devices.c.device_id, device_ids))
     return {row.device_id: to_record(Device, row) for row in connection.execute(query)}
 
 

@@ -34,6 +34,7 @@ _EQUAL_COLUMNS = (
     _STATUS.c.job_id.is_(None).label("has_no_job"),
     (_STATUS.c.fence <= _STATUS.c.cleaned_fence).label("is_cleaned"),
 )
+_OWN_STATUS = [_STATUS.c[name] for name in _OWN_COLUMNS]
 _ALIKE_QUERY = (
     sa.select(
         *_EQUAL_COLUMNS,
@@ -45,10 +46,18 @@ _ALIKE_QUERY = (
 )
 
 
-def statuses_of(connection: Connection, device_ids: Collection[DeviceId]) -> list[DeviceStatus]:
-    """Return the status of each of these devices, in the order of their ids."""
-    query = _STATUS_QUERY.where(devices.c.device_id.in_(device_ids))
-    return [to_record(DeviceStatus, row) for row in connection.execute(query)]
+def alike_among(
+    connection: Connection, device_ids: Collection[DeviceId]
+) -> list[tuple[DeviceStatus, list[DeviceId]]]:
+    """Return these devices by what decides, with the status of one of those that are alike."""
+    is_asked = is_among(connection, _STATUS.c.device_id, device_ids)
+    alike: dict[tuple[object, ...], tuple[DeviceStatus, list[DeviceId]]] = {}
+    for row in connection.execute(sa.select(*_EQUAL_COLUMNS, *_OWN_STATUS).where(is_asked)).all():
+        equal = tuple(row[: len(_EQUAL_COLUMNS)])
+        if equal not in alike:
+            alike[equal] = (to_record(DeviceStatus, row), [])
+        alike[equal][1].append(row.device_id)
+    return [*alike.values()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

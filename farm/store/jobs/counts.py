@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,7 +14,7 @@ from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId
 from farm.core.jobs.job import Job, JobState
 from farm.core.runs.measurement import Outcome
 from farm.database.known_at import known_at
-from farm.database.rows import is_among
+from farm.database.rows import is_among, rows_query, rows_text
 from farm.database.tables import attempts, cells, jobs, lazy_expansions, literal
 
 
@@ -45,6 +46,10 @@ class Tally:
         self.jobs_by_outcome[state] = self.jobs_by_outcome.get(state, 0) + count
         if finished_at is not None:
             self.last_finished_at = max(finished_at, self.last_finished_at or finished_at)
+
+    def copy(self) -> "Tally":
+        """Return a tally of the same jobs, which may be changed."""
+        return Tally(dict(self.jobs_by_outcome), self.last_finished_at)
 
     def merge(self, other: "Tally") -> None:
         """Add the counts of another tally."""
@@ -170,31 +175,67 @@ class OpenJobs:
     active: JobId | None = None
 
 
-def count_before(connection: Connection, job: Job, *, limit: int) -> int:
-    """Count the jobs ahead of one in its device's queue, up to a limit.
+_QUEUE_COLUMNS: list[sa.ColumnClause[Any]] = [
+    sa.column("device_id", sa.Text),
+    *(sa.column(name, sa.BigInteger) for name in ("priority", "virtual_time", "job_id")),
+]
+
+
+def count_before(connection: Connection, queued: Collection[Job], *, limit: int) -> dict[JobId, int]:
+    """Count the jobs ahead of each of some jobs in its device's queue, up to a limit."""
+    if not queued:
+        return {}
+    rows = [(job.device_id, job.priority, job.virtual_time, job.job_id) for job in queued]
+    query = _count_before_query(connection.dialect.name)
+    counts = connection.execute(query, {"rows": rows_text(rows), "most": limit}).all()
+    return {job_id: min(count, limit) for job_id, count in counts}
+
+
+@cache
+def _count_before_query(dialect_name: str) -> sa.Select[Any]:
+    """Return the one statement of `count_before`.
 
     Three ranges of the index: higher priority, earlier virtual time, lower job number.
     """
-    alike = jobs.c.priority == job.priority
+    asked = rows_query(dialect_name, _QUEUE_COLUMNS, "[]").subquery("asked")
+    is_alike = jobs.c.priority == asked.c.priority
     ranges = (
-        jobs.c.priority > job.priority,
-        sa.and_(alike, jobs.c.virtual_time < job.virtual_time),
-        sa.and_(alike, jobs.c.virtual_time == job.virtual_time, jobs.c.job_id < job.job_id),
+        jobs.c.priority > asked.c.priority,
+        sa.and_(is_alike, jobs.c.virtual_time < asked.c.virtual_time),
+        sa.and_(is_alike, jobs.c.virtual_time == asked.c.virtual_time, jobs.c.job_id < asked.c.job_id),
     )
-    counted = 0
+    counts = []
     for before in ranges:
-        counted += _count(connection, job, before, limit - counted)
-    return counted
+        ahead = (
+            sa.select(jobs.c.job_id)
+            .where(jobs.c.device_id == asked.c.device_id, jobs.c.state == literal(JobState.QUEUED), before)
+            .limit(sa.bindparam("most", type_=sa.Integer))
+            .correlate(asked)
+            .subquery()
+        )
+        counts.append(sa.select(sa.func.count()).select_from(ahead).scalar_subquery())
+    return sa.select(asked.c.job_id, counts[0] + counts[1] + counts[2])
 
 
-def _count(connection: Connection, job: Job, before: sa.ColumnElement[bool], limit: int) -> int:
-    queued = (
-        sa.select(jobs.c.job_id)
-        .where(jobs.c.device_id == job.device_id, jobs.c.state == literal(JobState.QUEUED), before)
-        .limit(limit)
-        .subquery()
+def queued_jobs(
+    connection: Connection, matrix_id: MatrixId, device_ids: Collection[DeviceId]
+) -> dict[DeviceId, OpenJobs]:
+    """Return the queued jobs of a matrix on some devices; those without such are missing."""
+    query = (
+        sa.select(jobs.c.device_id, sa.func.count(), sa.func.min(jobs.c.job_id))
+        .where(
+            is_among(connection, jobs.c.device_id, device_ids),
+            jobs.c.state == literal(JobState.QUEUED),
+            # By the queues of the devices: a matrix may have a million queued jobs elsewhere.
+            jobs.c.matrix_id + 0 == matrix_id,
+        )
+        .group_by(jobs.c.device_id)
     )
-    return connection.execute(sa.select(sa.func.count()).select_from(queued)).scalar_one()
+    found = {
+        device_id: OpenJobs(queued=count, first_queued=first)
+        for device_id, count, first in connection.execute(query).all()
+    }
+    return {device_id: found[device_id] for device_id in device_ids if device_id in found}
 
 
 def open_jobs(connection: Connection, matrix_id: MatrixId) -> Mapping[DeviceId, OpenJobs]:

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, JobId, MatrixId
 from farm.core.jobs.job import JobEvent, JobState
-from farm.core.matrices.estimate import PACE_WINDOW
+from farm.core.matrices.estimate import PACE_WINDOW, pace_s
 from farm.database.rows import is_among, rows_query, rows_text
 from farm.database.tables import events, jobs, literal
 from farm.store.jobs.counts import Tally, last_finish_times, tally_by_device
@@ -29,64 +29,75 @@ class RunningJobs:
     last_event: int
     #: The number of jobs of each device.
     jobs: Mapping[DeviceId, int]
+    #: The number of those that have not ended, of devices that have such.
+    left: Mapping[DeviceId, int]
     #: Of those that have ended.
     ended: Mapping[DeviceId, Tally]
-    #: The last distinct times at which jobs ended, at most `PACE_WINDOW`.
+    #: The same of all devices together.
+    all_ended: Tally
+    #: The last distinct times at which jobs ended in their order, at most `PACE_WINDOW`.
     ends: Mapping[DeviceId, tuple[datetime, ...]]
+    #: Seconds from one end to the next, of devices that have two.
+    paces: Mapping[DeviceId, float]
     repeats: frozenset[_Repeat]
     #: Of jobs that run.
     active: Mapping[DeviceId, int]
 
-    def tallies(self) -> dict[DeviceId, Tally]:
-        """Return the tally of each device that has jobs."""
-        return {device_id: self._tally(device_id, count) for device_id, count in self.jobs.items()}
+    def tally_of(self, device_id: DeviceId) -> Tally:
+        """Return the tally of a device, empty where it has no jobs."""
+        ended = self.ended.get(device_id, _NONE)
+        return _with_open(ended, self.active.get(device_id, 0), self.left.get(device_id, 0))
 
     def tally(self) -> Tally:
         """Return the tally of all devices together."""
-        total = Tally()
-        for own in self.tallies().values():
-            total.merge(own)
-        return total
+        return _with_open(self.all_ended, sum(self.active.values()), sum(self.left.values()))
 
     @property
     def queued(self) -> int:
         """Return the number of jobs that neither run nor have ended."""
-        ended = sum(own.total for own in self.ended.values())
-        return sum(self.jobs.values()) - sum(self.active.values()) - ended
-
-    def _tally(self, device_id: DeviceId, count: int) -> Tally:
-        ended = self.ended.get(device_id, _NONE)
-        active = self.active.get(device_id, 0)
-        queued = count - active - ended.total
-        still = {JobState.ACTIVE: active, JobState.QUEUED: queued}
-        return Tally(
-            jobs_by_outcome={
-                **ended.jobs_by_outcome,
-                **{str(state): open_jobs for state, open_jobs in still.items() if open_jobs},
-            },
-            last_finished_at=ended.last_finished_at,
-        )
+        return sum(self.left.values()) - sum(self.active.values())
 
 
 _NONE = Tally()
+
+
+def _with_open(ended: Tally, active: int, left: int) -> Tally:
+    """Return ended jobs with those that run, which are among those that are left."""
+    still = {JobState.ACTIVE: active, JobState.QUEUED: left - active}
+    return Tally(
+        jobs_by_outcome={
+            **ended.jobs_by_outcome,
+            **{str(state): open_jobs for state, open_jobs in still.items() if open_jobs},
+        },
+        last_finished_at=ended.last_finished_at,
+    )
 
 
 def count_jobs(connection: Connection, matrix_id: MatrixId, last_event: int) -> RunningJobs:
     """Count all jobs of a matrix. `last_event` is the last one that the transaction sees."""
     tallies = tally_by_device(connection, matrix_id)
     ended: dict[DeviceId, Tally] = {}
+    all_ended = Tally()
     for device_id, tally in tallies.items():
         outcomes = {name: n for name, n in tally.jobs_by_outcome.items() if name not in _OPEN}
         if outcomes:
             ended[device_id] = Tally(jobs_by_outcome=outcomes, last_finished_at=tally.last_finished_at)
+            all_ended.merge(ended[device_id])
     times = last_finish_times(connection, matrix_id, limit=PACE_WINDOW) if ended else {}
+    ends = {device_id: tuple(sorted(own)) for device_id, own in times.items()}
+    paces = {device_id: pace_s(own) for device_id, own in ends.items()}
     last_job = sa.select(sa.func.max(jobs.c.job_id)).where(jobs.c.matrix_id == matrix_id)
     return RunningJobs(
         last_job=connection.execute(last_job).scalar() or JobId(0) if tallies else JobId(0),
         last_event=last_event,
         jobs={device_id: tally.total for device_id, tally in tallies.items()},
+        left={
+            device_id: tally.total - tally.finished for device_id, tally in tallies.items() if tally.is_open
+        },
         ended=ended,
-        ends={device_id: tuple(sorted(own)) for device_id, own in times.items()},
+        all_ended=all_ended,
+        ends=ends,
+        paces={device_id: pace for device_id, pace in paces.items() if pace is not None},
         repeats=frozenset(_repeats(connection, {matrix_id: JobId(0)})[matrix_id]) if tallies else frozenset(),
         active={
             device_id: tally.jobs_by_outcome[JobState.ACTIVE]
@@ -141,23 +152,32 @@ def _with_changes(
 ) -> RunningJobs:
     if not added and not ended_since:
         return known
-    counts, ended, ends = dict(known.jobs), dict(known.ended), dict(known.ends)
+    counts, left, ended, ends = dict(known.jobs), dict(known.left), dict(known.ended), dict(known.ends)
+    paces, all_ended = dict(known.paces), known.all_ended.copy()
     for device_id, count, _ in added:
         counts[device_id] = counts.get(device_id, 0) + count
+        left[device_id] = left.get(device_id, 0) + count
     for device_id, own in ended_since.items():
-        tally = Tally()
-        tally.merge(ended.get(device_id, Tally()))
+        ended[device_id] = ended.get(device_id, _NONE).copy()
         for outcome, finished_at in own:
-            tally.add(outcome, 1, finished_at)
-        ended[device_id] = tally
+            ended[device_id].add(outcome, 1, finished_at)
+            all_ended.add(outcome, 1, finished_at)
         times = {*ends.get(device_id, ()), *(at for _, at in own)}
         ends[device_id] = tuple(sorted(times)[-PACE_WINDOW:])
+        if (pace := pace_s(ends[device_id])) is not None:
+            paces[device_id] = pace
+        left[device_id] = left.get(device_id, 0) - len(own)
+        if not left[device_id]:
+            del left[device_id]
     return replace(
         known,
         last_job=max([known.last_job, *(last for _, _, last in added)]),
         jobs=counts,
+        left=left,
         ended=ended,
+        all_ended=all_ended,
         ends=ends,
+        paces=paces,
         repeats=known.repeats | repeats,
     )
 

@@ -15,7 +15,7 @@ from farm.presentation.cell_state import CellState, cell_state, progress_text, r
 from farm.presentation.labels import device_name, short_labels
 from farm.presentation.pending import PendingReport
 from farm.presentation.text import past_moment, time_left_text
-from farm.services.jobs.pending_reasons import matrix_waiting
+from farm.services.jobs.pending_reasons import devices_waiting
 from farm.services.matrices.views import list_cell_views, list_matrix_lines, matrix_view
 from farm.store.matrices.search import MatrixFilter
 from farm.web.http.csv_response import columns_of, csv_response
@@ -31,7 +31,7 @@ _PAGE = 50
 _CELLS = 400
 #: Devices of a matrix whose progress is shown together.
 _DEVICES = 100
-#: Devices of which is said in full why their jobs wait.
+#: Devices of a page of which is said in full why their jobs wait.
 _WAITING = 20
 
 
@@ -143,9 +143,12 @@ async def get_matrix(
         shown = view.progress[:_DEVICES]
         why: dict[str, list[str]] = {}
         if view.state == "running":
-            waiting = matrix_waiting(tx.connection, number, limit=_WAITING)
+            waiting = [own.device_id for own in shown if own.finished < own.total and not own.current]
             report = PendingReport(farm.clock.now())
-            why = {device.device_id: list(report.device(device)) for device in waiting.devices}
+            why = {
+                device.device_id: list(report.device(device))
+                for device in devices_waiting(tx.connection, number, waiting[:_WAITING])
+            }
         return {
             "matrix": view.model_copy(update={"progress": shown}),
             "title": f"Matrix {matrix_id}: {view.name}",

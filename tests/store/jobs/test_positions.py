@@ -34,7 +34,10 @@ def test_counting_ends_at_its_limit(filled: Database, limit: int, counted: int) 
         for priority in (3, 7, -1):
             queued(connection, priority=priority)
         queued(connection, priority=9, device_id="phone-2")
-        return job_counts.count_before(connection, get(connection, last), limit=limit)
+        first = get(connection, JobId(1))
+        by_job = job_counts.count_before(connection, [get(connection, last), first], limit=limit)
+        assert by_job[first.job_id] == min(2, limit)
+        return by_job[last]
 
     # One that was there, two that came before, two that are more urgent.
     assert filled.write(scene) == counted
@@ -42,7 +45,7 @@ def test_counting_ends_at_its_limit(filled: Database, limit: int, counted: int) 
 
 def test_a_place_is_counted_in_the_queues_index(sqlite_filled: Database) -> None:
     job = sqlite_filled.read(get, JobId(1))
-    found = plans(sqlite_filled, lambda c: job_counts.count_before(c, job, limit=10))
+    found = plans(sqlite_filled, lambda c: job_counts.count_before(c, [job], limit=10))
     steps = [step for plan in found for step in plan if "jobs" in step]
     assert sorted(steps) == [
         "SEARCH jobs USING INDEX ix_jobs_queue (device_id=? AND priority=? AND virtual_time<?)",
@@ -59,12 +62,23 @@ def test_what_is_left_of_a_matrix_is_found_by_its_index(sqlite_filled: Database,
     assert not [step for plan in found for step in plan if is_table_scan(step)], found
 
 
-def test_the_jobs_of_others_are_none_of_a_matrix(filled: Database) -> None:
-    def scene(connection: Connection) -> object:
-        queued(connection, device_id="phone-2")
-        return job_counts.open_jobs(connection, MatrixId(1))
+def test_the_queued_jobs_of_some_devices_are_found_by_their_queues(sqlite_filled: Database) -> None:
+    ((step, *_),) = plans(sqlite_filled, lambda c: job_counts.queued_jobs(c, MatrixId(1), [PHONE]))
+    assert step == "SEARCH jobs USING INDEX ix_jobs_queue (device_id=?)"
 
-    found = filled.write(scene)
+
+def test_the_jobs_of_others_are_none_of_a_matrix(filled: Database) -> None:
+    def scene(connection: Connection) -> tuple[object, object, object]:
+        queued(connection, device_id="phone-2")
+        one, none = ([PHONE], ["phone-3"])
+        return (
+            job_counts.open_jobs(connection, MatrixId(1)),
+            job_counts.queued_jobs(connection, MatrixId(1), one),
+            job_counts.queued_jobs(connection, MatrixId(1), none),
+        )
+
+    found, of_one, of_none = filled.write(scene)
+    assert (of_one, of_none) == ({PHONE: job_counts.OpenJobs(queued=1, first_queued=JobId(1))}, {})
     assert found == {
         PHONE: job_counts.OpenJobs(queued=1, first_queued=JobId(1)),
         "phone-2": job_counts.OpenJobs(queued=1, first_queued=JobId(2)),
