@@ -277,6 +277,18 @@ def test_a_matrix_says_why_its_jobs_wait(pages: PageFarm) -> None:
     assert "10 jobs wait for virtual-1" in words
 
 
+def test_each_page_of_devices_says_why_their_jobs_wait(
+    pages: PageFarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matrices, "_DEVICES", 1)
+    progress = pages.http.get(f"/api/v1/matrices/{pages.queued}").json()["progress"]
+    waiting = [own["device_id"] for own in progress if own["finished"] < own["total"] and not own["current"]]
+    assert len(waiting) > 1
+    for before, own in zip(["", *waiting], waiting, strict=False):
+        words = words_of(pages.http.get(f"/matrices/{pages.queued}", params={"devices": before}))
+        assert re.search(rf"jobs? waits? for {own}", words)
+
+
 def test_the_cells_of_a_matrix_are_sent_in_pages_and_as_a_file(
     pages: PageFarm, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.core.base.ids import JobId, MatrixId
+from farm.core.base.ids import DeviceId, JobId, MatrixId
 from farm.core.devices.admin import AdminEvent
 from farm.core.devices.device import Presence
 from farm.core.devices.host_state import HostEvent
@@ -13,12 +13,13 @@ from farm.database.transaction import bind_tx
 from farm.services.devices.admin import cancel_jobs_of_retired, change_admin, retire
 from farm.services.devices.reservations import reserve
 from farm.services.hosts.admin import change_host, limit_host
-from farm.services.jobs.pending_reasons import job_waiting, matrix_waiting
+from farm.services.jobs.pending_reasons import devices_waiting, job_waiting, matrix_waiting
 from farm.services.upkeep.device_actions import request_device_action
 from farm.wire.agents.protocol import AttemptReport, Exchange
 from farm.wire.documents.devices import OperatorRequest, ReservationRequest
 from farm.wire.documents.hosts import LimitRequest
 from farm.wire.documents.matrices.pending import DevicePendingView, JobPendingView, MatrixPendingView
+from tests.support.database.sent_statements import sent_to
 from tests.support.farm.service_fixture import FarmRig, HostRig, device_trouble, good_evidence, phase, phone
 
 
@@ -316,3 +317,21 @@ def test_a_job_or_a_matrix_that_is_not_there_is_not_found(farm: FarmRig) -> None
         why(farm, JobId(99))
     with pytest.raises(NotFound):
         of_matrix(farm, MatrixId(99))
+
+
+def test_devices_that_wait_are_told_together_and_as_for_their_matrix(farm: FarmRig, host: HostRig) -> None:
+    names = [DeviceId(f"phone-{number}") for number in range(1, 7)]
+    for name in names:
+        host.plug_in(name)
+    host.earn_health()
+    matrix_id = farm.submit(rounds=1)
+    counts = []
+    for some in (names[:1], names):
+        with sent_to(farm.database.engine) as sent:
+            views = farm.read(devices_waiting, matrix_id, some)
+        assert [view.device_id for view in views] == some
+        counts.append(len(sent))
+    assert counts[0] == counts[1]
+    by_device = {view.device_id: view for view in of_matrix(farm, matrix_id).devices}
+    assert {view.device_id: view for view in views} == by_device
+    assert farm.read(devices_waiting, matrix_id, [DeviceId("phone-9")]) == []
