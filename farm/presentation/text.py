@@ -11,6 +11,8 @@ from farm.core.runs.measurement import Outcome
 _SECONDS_BY_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
 _DURATION = re.compile(r"([0-9]{1,9})([smhdwy])")
 EMPTY_CELL = "-"
+#: A heading and its text. An empty heading continues the field above; without a text the field is left out.
+Field = tuple[str, str | None]
 _DAYS_FROM_S = 2 * 86400
 
 _OUTCOME_ORDER = {str(outcome): place for place, outcome in enumerate(Outcome)}

@@ -23,8 +23,8 @@ from farm.services.files.registration import (
     check_variant_file,
     register_variant,
 )
-from farm.services.jobs.views import attempt_view
 from farm.services.operations.alarms import step_text
+from farm.services.results.explanations.attempts import attempt_view
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.interchange.energy_import import import_energy
 from farm.services.results.speedups import PAGE, list_speedups

@@ -10,15 +10,14 @@ from farm.cli.jobs.pending import job_why
 from farm.cli.shell.address import connect, show_view
 from farm.cli.shell.options import JobNumber, Json
 from farm.cli.shell.output import print_notice, print_unchanged
-from farm.cli.shell.tables import Field, text_report
+from farm.cli.shell.tables import text_report
 from farm.core.base.ids import AttemptId, JobId
-from farm.core.base.units import duration_text, elapsed_text, quantity_text
+from farm.core.base.units import elapsed_text
 from farm.core.errors import NotFound
-from farm.core.runs.derived.sustained import is_sustained
-from farm.core.runs.measurement import Metric
+from farm.presentation.jobs.measurement import run_lines
 from farm.presentation.labels import device_name
-from farm.presentation.text import failure_text, local_time_text, round_text
-from farm.wire.documents.results.explain import AttemptSummary, JobDetail, MeasurementView
+from farm.presentation.text import Field, failure_text, local_time_text, round_text
+from farm.wire.documents.results.explain import AttemptSummary, JobDetail
 
 
 def job_report(view: JobDetail) -> Text:
@@ -39,41 +38,13 @@ def flags(settings: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sorted(settings.items())) or "all at their defaults"
 
 
-def run_lines(run: MeasurementView) -> Iterator[Field]:
-    """Return the lines of a measurement: value, samples, quality, metrics."""
-    yield "value", f"{duration_text(run.value_ns)}, {_samples_text(run)}"
-    if run.min_ns is not None and run.max_ns is not None and run.p90_ns is not None:
-        low, high, p90 = map(duration_text, (run.min_ns, run.max_ns, run.p90_ns))
-        scatter = "" if run.scatter is None else f"; the middle half spans {run.scatter:.1%} of the median"
-        yield "samples", f"{low} to {high}, p90 {p90}{scatter}"
-    reasons = f": {'; '.join(run.quality_reasons)}" if run.quality_reasons else ""
-    yield "quality", f"{run.quality}{reasons}"
-    for metric in run.metrics:
-        yield "metric", metric_text(metric)
-
-
-def metric_text(metric: Metric) -> str:
-    """Return `peak_memory 12.5 MB (lower is better)`."""
-    return f"{metric.name} {quantity_text(metric.value, metric.unit)} ({metric.better} is better)"
-
-
-def _samples_text(run: MeasurementView) -> str:
-    count = f" of {run.sample_count} samples" if run.sample_count else ""
-    if run.kind == "samples" and is_sustained(run.metrics):
-        return f"steady: median of the last fifth of the time{count}"
-    if run.kind == "samples":
-        return f"median{count}"
-    deviation = "" if run.scatter is None else f", deviation {run.scatter:.1%}"
-    return f"the tool's own mean{count}{deviation}"
-
-
 def _job_fields(view: JobDetail) -> Iterator[Field]:
     if view.matrix_id is not None:
         where = round_text(view.round, view.block, view.repeat)
         yield "of", f"matrix {view.matrix_id} ({view.matrix}), {where}"
     yield "why", failure_text(view.message, view.code) or None
     yield "queued", local_time_text(view.created_at)
-    yield "ended", view.finished_at and local_time_text(view.finished_at)
+    yield "ended", None if view.finished_at is None else local_time_text(view.finished_at)
 
 
 def _attempt(attempt: AttemptSummary) -> Field:

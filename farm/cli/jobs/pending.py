@@ -3,7 +3,7 @@
 from farm.cli.shell.address import show_view
 from farm.cli.shell.options import JobNumber, Json, MatrixNumber
 from farm.core.base.ids import JobId, MatrixId
-from farm.presentation.pending import PendingReport
+from farm.presentation.jobs.pending import PendingReport
 
 
 def job_why(job_id: JobNumber, as_json: Json = False) -> None:

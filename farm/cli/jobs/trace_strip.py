@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from farm.cli.jobs.bars import UNKNOWN_BAR, bar
 from farm.cli.shell.tables import Field
 from farm.core.base.units import size_text
 from farm.core.runs.trace import ClockSample, RunTrace, TraceSample
+from farm.presentation.jobs.bars import UNKNOWN_BAR, bar
 from farm.presentation.text import plural
 
 #: Columns of a strip: with names and ranges, a line has 80 at most.

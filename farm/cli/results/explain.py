@@ -7,8 +7,7 @@ import typer
 from rich.text import Text
 
 from farm.cli.files.variant_report import built_with_text, file_lines
-from farm.cli.jobs.attempt import predecessor_text
-from farm.cli.jobs.job import flags, job_headline, run_lines
+from farm.cli.jobs.job import flags, job_headline
 from farm.cli.jobs.trace_strip import WIDTH, trace_fields
 from farm.cli.shell.address import show_view
 from farm.cli.shell.options import JobNumber, Json
@@ -21,6 +20,8 @@ from farm.core.devices.device import DeviceFacts
 from farm.core.models.variant import Manifest
 from farm.core.results.looks.look import LookStop
 from farm.core.runs.measurement import COUNTED
+from farm.presentation.jobs.attempt import predecessor_text
+from farm.presentation.jobs.measurement import run_lines
 from farm.presentation.speedup_blocks import shown_baseline, shown_verdict
 from farm.presentation.text import (
     EMPTY_CELL,

@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from farm.cli.jobs.bars import bar
 from farm.cli.shell.address import connect
 from farm.cli.shell.options import Json, Since
 from farm.cli.shell.output import first_rows, out, print_json_list, print_notice, print_unchanged
 from farm.core.base.units import duration_text, ratio_text
 from farm.core.errors import InvalidInput
 from farm.core.results.history.change_text import dates_text, effect_text
+from farm.presentation.jobs.bars import bar
 from farm.presentation.labels import device_name, short_labels
 from farm.presentation.text import device_kind, interval_text, past_moment, plural
 from farm.presentation.trends import changed_versions, csv_lines

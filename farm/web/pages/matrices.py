@@ -12,8 +12,8 @@ from farm.api.http.authorization import Viewer
 from farm.core.base.ids import DeviceId, MatrixId
 from farm.database.transaction import Tx
 from farm.presentation.cell_state import CellState, cell_state, progress_text, refusal_text
+from farm.presentation.jobs.pending import PendingReport
 from farm.presentation.labels import device_name, short_labels
-from farm.presentation.pending import PendingReport
 from farm.presentation.text import past_moment, time_left_text
 from farm.services.jobs.pending_reasons import devices_waiting
 from farm.services.matrices.views import list_cell_views, list_matrix_lines, matrix_view

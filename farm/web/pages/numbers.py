@@ -17,7 +17,7 @@ from farm.core.runs.evidence import Evidence
 from farm.core.runs.plan import RunPlan
 from farm.database.transaction import Tx
 from farm.presentation.labels import device_name
-from farm.services.jobs.views import attempt_view
+from farm.services.results.explanations.attempts import attempt_view
 from farm.services.results.explanations.cells import explain_cell
 from farm.store.operations.event_log import last_events
 from farm.web.charts.rounds import rounds_chart

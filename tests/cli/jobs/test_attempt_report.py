@@ -32,7 +32,7 @@ def test_an_attempt_is_shown_with_all_that_tells_why_it_failed() -> None:
         "waited   12 s for gates",
         "pushed   0 B to the device",
         "exit     code 139 after 1.25 s",
-        f"before   {local_time_text(NOON)}, thermal status NONE, battery 88 %",
+        f"before   {local_time_text(NOON)}, thermal status: NONE, battery level: 88 %",
         "after    -",
         "not checked (not reported): skin temperature, battery temperature, free storage, CPU clocks",
     ]
@@ -191,7 +191,7 @@ def test_what_was_set_and_what_gates_could_not_see_stand_beside_the_conditions()
     ended = {"code": 0, "duration_s": 2.0, "cpu_s": 1.5}
     looked = {**cool, "plugged": "usb", "screen_on": True, "cpus": [clock]}
     text = shown(evidence=evidence(before=looked, controls=[cores], exit=ended))
-    assert "plugged in: usb, screen on, policy4 at 1.20 limit 2.00 GHz" in text
+    assert "plugged in: usb, screen: on, policy4: at 1.20 limit 2.00 GHz" in text
     assert "not checked (not reported): skin temperature, free storage, CPU clocks" in text
     assert "control  cores 4-7, 4-7 before the run, 4-6 after it" in text
     assert "after 2.00 s, 1.50 s of CPU time" in text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.cli.jobs.bars import bar
+from farm.presentation.jobs.bars import bar
 
 
 @pytest.mark.parametrize(

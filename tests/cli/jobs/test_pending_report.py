@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from farm.core.jobs.pending_reasons import PendingReason
-from farm.presentation.pending import PendingReport
+from farm.presentation.jobs.pending import PendingReport
 from farm.wire.documents.matrices.pending import (
     DevicePendingView,
     JobPendingView,

@@ -9,7 +9,7 @@ from farm.cli.devices.report import ceiling_text
 from farm.cli.results.explain import cell_report, number_report
 from farm.core.runs.evidence import Evidence
 from farm.services.checks.device_detail import device_detail
-from farm.services.jobs.views import attempt_view
+from farm.services.results.explanations.attempts import attempt_view
 from farm.services.results.explanations.cells import explain_cell
 from farm.services.results.explanations.jobs import explain_job
 from farm.services.results.placements import list_placements

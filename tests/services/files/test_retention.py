@@ -31,7 +31,7 @@ from farm.services.files.folder_owner import claim_folder
 from farm.services.files.programs import list_program_views
 from farm.services.files.registration import register_variant
 from farm.services.files.retention import BATCH, Sweeper, sweep_storage
-from farm.services.jobs.views import attempt_view
+from farm.services.results.explanations.attempts import attempt_view
 from farm.store.files.artifacts import mark_used
 from farm.store.files.disk_use import free_bytes_inside
 from farm.store.files.programs import put_program

@@ -11,7 +11,7 @@ from farm.core.errors import Conflict, InvalidInput, MatrixInvalid, NotFound
 from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.core.runs.measurement import Metric
 from farm.database.transaction import bind_tx
-from farm.services.jobs.views import attempt_view
+from farm.services.results.explanations.attempts import attempt_view
 from farm.services.results.interchange.energy_import import import_energy
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.matrices.matrices import AttemptView

@@ -9,7 +9,7 @@ from farm.core.devices.condition import Condition
 from farm.core.jobs.attempt import AttemptState
 from farm.core.jobs.run_order import Predecessor, RunOrder
 from farm.core.runs.evidence import Evidence
-from farm.services.jobs.views import attempt_view
+from farm.services.results.explanations.attempts import attempt_view
 from farm.wire.agents.protocol import Assignment
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, phase
 

@@ -8,9 +8,9 @@ from farm.core.errors import MatrixInvalid
 from farm.core.runs.derived.sustained import MAX_ITERATIONS, SUSTAINED_OUTPUT_BYTES
 from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.core.runs.plan import RunPlan
-from farm.services.jobs.views import attempt_view
 from farm.services.matrices.plan import plan_matrix
 from farm.services.results.cells import list_results
+from farm.services.results.explanations.attempts import attempt_view
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.services.matrices.test_generic_harness import MATRIX, register

@@ -14,9 +14,9 @@ from farm.core.operations.event import ROUTINE_EVENTS, FarmEvent
 from farm.core.operations.retention import StorageRules
 from farm.database.transaction import bind_tx
 from farm.services.files.retention import Sweeper, sweep_storage
-from farm.services.jobs.views import attempt_view
 from farm.services.operations import history as history_service
 from farm.services.operations.history import HistoryKind, HistoryWalk, count_old_history
+from farm.services.results.explanations.attempts import attempt_view
 from farm.services.results.explanations.jobs import explain_job
 from farm.store.operations.history import find_old_events, find_old_plans, find_old_sessions
 from farm.wire.documents.files.storage import SweepResult

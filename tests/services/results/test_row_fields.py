@@ -14,10 +14,10 @@ from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.core.runs.measurement import Better
 from farm.database.transaction import bind_tx
 from farm.services.devices.admin import change_label
-from farm.services.jobs.views import attempt_view
 from farm.services.matrices.plan import plan_matrix
 from farm.services.matrices.views import list_job_views, list_matrix_summaries, matrix_view
 from farm.services.results.cells import list_results
+from farm.services.results.explanations.attempts import attempt_view
 from farm.services.results.explanations.jobs import job_detail
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.placements import list_placements

@@ -5,7 +5,7 @@ from farm.core.errors import Conflict, InvalidInput
 from farm.core.operations.event import FarmEvent
 from farm.core.runs.derived.energy import EnergyReading
 from farm.database.transaction import Tx
-from farm.services.jobs.views import attempt_view
+from farm.services.results.explanations.attempts import attempt_view
 from farm.store.operations.events import record_event
 from farm.store.results.interchange.imported_energy import put_imported_energy, timed_inferences
 from farm.wire.documents.matrices.matrices import AttemptView

@@ -1,6 +1,6 @@
-"""What a cell runs, as fields: the model file, the program and the flags."""
+"""What a cell runs, as fields: the model file, the program and the flags; and which cell an attempt ran."""
 
-from farm.core.base.ids import Digest
+from farm.core.base.ids import CellId, Digest, MatrixId
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format, PrecisionWord, SlowPath
 from farm.wire.base import Wire
@@ -34,3 +34,19 @@ class CellSetup(Wire):
     harness: str
     #: SHA-256 over the program's files, environment, command and definition.
     program_digest: Digest
+
+
+class MeasuredCell(CellSetup):
+    """The cell of a matrix that an attempt ran, and in which round."""
+
+    matrix_id: MatrixId
+    #: The name of the matrix.
+    matrix: str
+    cell_id: CellId
+    label: str
+    #: The label of the cell that it is compared with.
+    baseline: str | None
+    round: int
+    #: Of its device and round, from 0.
+    block: int
+    repeat: int

@@ -13,8 +13,8 @@ from farm.core.results.reparse import ReparseChange, ReparseKind
 from farm.core.runs.evidence import Evidence
 from farm.database.transaction import Tx, bind_tx
 from farm.harness.torch.speed_benchmark_torch import SpeedBenchmarkTorch
-from farm.services.jobs.views import attempt_view
 from farm.services.results.cells import list_results
+from farm.services.results.explanations.attempts import attempt_view
 from farm.services.results.history.retractions import apply_retraction
 from farm.services.results.interchange.energy_import import import_energy
 from farm.services.results.parse import parse

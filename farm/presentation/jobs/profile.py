@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from farm.cli.jobs.bars import UNKNOWN_BAR, bar
-from farm.cli.shell.tables import Field
 from farm.core.base.units import duration_text, elapsed_text
 from farm.core.runs.derived.sustained import LatencyProfile
+from farm.presentation.jobs.bars import UNKNOWN_BAR, bar
+from farm.presentation.text import Field
 
 
 def profile_fields(profile: LatencyProfile) -> Iterator[Field]:

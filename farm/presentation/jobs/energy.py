@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from farm.cli.shell.tables import Field
 from farm.core.runs.derived.energy import EnergyReading
+from farm.presentation.text import Field
 
 
 def energy_fields(energy: EnergyReading) -> Iterator[Field]:

@@ -1,4 +1,4 @@
-"""Views of attempts."""
+"""One attempt with what it measured, its plan and its evidence."""
 
 import json
 from typing import Any
@@ -6,16 +6,19 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import AttemptId
+from farm.core.base.ids import AttemptId, JobId
 from farm.core.errors import NotFound
 from farm.core.jobs.attempt import Attempt
 from farm.core.runs.plan import RunPlan
 from farm.phone.condition.run_trace import run_trace
+from farm.services.matrices.cell_setups import cell_setups
 from farm.store.devices.devices import device_labels
-from farm.store.jobs import attempts
+from farm.store.jobs import attempts, jobs
 from farm.store.jobs.run_order import orders_of
+from farm.store.matrices import matrices
 from farm.store.results import evidence as evidence_store
 from farm.store.results import measurements
+from farm.wire.documents.matrices.cell_setup import MeasuredCell
 from farm.wire.documents.matrices.matrices import AttemptView
 from farm.wire.storable_text import make_storable
 
@@ -23,7 +26,7 @@ _PLAN = TypeAdapter(RunPlan)
 
 
 def attempt_view(connection: Connection, attempt_id: AttemptId) -> AttemptView:
-    """Return an attempt with its plan, outcome and evidence.
+    """Return an attempt with its cell, plan, outcome and evidence.
 
     Raises:
         NotFound: there is none.
@@ -51,7 +54,21 @@ def attempt_view(connection: Connection, attempt_id: AttemptId) -> AttemptView:
         reading=stored.reading if stored else None,
         trace=run_trace(evidence.get("trace", "")) if evidence else None,
         order=orders_of(connection, [attempt_id]).get(attempt_id),
+        cell=_measured_cell(connection, attempt.job_id),
     )
+
+
+def _measured_cell(connection: Connection, job_id: JobId) -> MeasuredCell | None:
+    """Return the cell of a job; None for a health check."""
+    job = jobs.find_job(connection, job_id)
+    if job is None or job.cell_id is None:
+        return None
+    cell = matrices.get_cell(connection, job.cell_id)
+    matrix = matrices.get_matrix(connection, cell.matrix_id)
+    baselines = [] if cell.baseline_index is None else [cell.baseline_index]
+    labels = matrices.labels_by_index(connection, cell.matrix_id, baselines)
+    setup = cell_setups(connection, [cell]).setup(cell)
+    return MeasuredCell.of(setup, cell, job, matrix=matrix.name, baseline=next(iter(labels.values()), None))
 
 
 def _evidence(report: bytes) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Jobs and attempts as text, for commands and pages."""
