@@ -18,6 +18,19 @@ _DAYS_FROM_S = 2 * 86400
 _OUTCOME_ORDER = {str(outcome): place for place, outcome in enumerate(Outcome)}
 
 
+def merged_fields(fields: Iterable[Field]) -> list[tuple[str, list[str]]]:
+    """Return each heading once with its texts: those that follow without a heading, and its repetitions."""
+    merged: list[tuple[str, list[str]]] = []
+    for heading, value in fields:
+        if value is None:
+            continue
+        if merged and heading in ("", merged[-1][0]):
+            merged[-1][1].append(value)
+        else:
+            merged.append((heading, [value]))
+    return merged
+
+
 def counts_text(count_by_word: Mapping[str, int]) -> str:
     """Return `38 succeeded, 2 failed`: outcomes in their order, then other words."""
     words = sorted(count_by_word, key=lambda word: (_OUTCOME_ORDER.get(word, len(_OUTCOME_ORDER)), word))

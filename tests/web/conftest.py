@@ -16,6 +16,7 @@ from farm.core.devices.condition import Condition
 from farm.core.runs.evidence import Evidence
 from farm.web.app import create_app_with_pages
 from farm.wire.agents.protocol import Assignment
+from tests.services.checks.test_in_run_findings import FULL, trace_of
 from tests.support.farm.changes import recorded_change
 from tests.support.farm.http_farm import served
 from tests.support.farm.points import compute_points
@@ -55,8 +56,10 @@ def fill(folder: Path) -> tuple[MatrixId, MatrixId, MatrixId]:
         iterations = int(plan.settings["iter"])
         base = 20_000 * quick * noise.gauss(1, 0.01)
         evidence = ended(assignment, torch_output([base * noise.gauss(1, 0.01) for _ in range(iterations)]))
-        # The second device reports no temperatures.
-        return replace(evidence, before=WARM) if assignment.device_id == "virtual-1" else evidence
+        # The second device reports no temperatures, and samples nothing of itself.
+        if assignment.device_id != "virtual-1":
+            return evidence
+        return replace(evidence, before=WARM, after=WARM, trace=trace_of(FULL, FULL, FULL))
 
     def fail(assignment: Assignment) -> Evidence:
         plan = plan_of(assignment)

@@ -1,6 +1,6 @@
 """`farm attempt`: show one run: command, conditions, output and evaluation."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -12,7 +12,6 @@ from farm.cli.shell.options import Json
 from farm.cli.shell.tables import Line, text_report
 from farm.core.base.ids import AttemptId
 from farm.core.base.units import size_text
-from farm.core.devices.condition import unknown_gates
 from farm.core.runs.evidence import Evidence, PassEvidence
 from farm.core.runs.plan import RunPlan
 from farm.presentation.jobs.attempt import (
@@ -22,12 +21,15 @@ from farm.presentation.jobs.attempt import (
     error_fields,
     evidence_of,
     exit_text,
+    missing_text,
+    notice_fields,
     order_text,
     plan_fields,
     plan_of,
     reason_fields,
     run_fields,
     state_text,
+    unchecked_text,
 )
 from farm.presentation.jobs.condition import condition_text
 from farm.presentation.jobs.measurement import reading_fields
@@ -50,7 +52,7 @@ def attempt_report(view: AttemptView) -> Text:
     output = (
         _evidence_lines(evidence, view, plan)
         if evidence and plan
-        else [_missing_evidence(view), *_notices(view.notices)]
+        else [missing_text(view), *notice_fields(view)]
     )
     return text_report(headline, [*fields, *output], width=9)
 
@@ -73,16 +75,6 @@ def _attempt_fields(view: AttemptView, plan: RunPlan | None) -> Iterator[Field]:
     yield "claimed", local_time_text(view.claimed_at)
 
 
-def _notices(notices: Iterable[str]) -> Iterator[Field]:
-    yield from (("notice", notice) for notice in notices)
-
-
-def _missing_evidence(view: AttemptView) -> str:
-    if view.evidence_expired_at is None:
-        return "no report yet"
-    return f"output expired on {local_time_text(view.evidence_expired_at)}, by the {view.evidence_expired_by}"
-
-
 def _evidence_lines(evidence: Evidence, view: AttemptView, plan: RunPlan) -> Iterator[Line]:
     yield "command", command_text(None, evidence)
     yield from run_fields(evidence)
@@ -91,10 +83,9 @@ def _evidence_lines(evidence: Evidence, view: AttemptView, plan: RunPlan) -> Ite
         yield from trace_fields(view.trace)
         yield from (("ceiling", f"{name} {text}") for name, text in ceiling_texts(view.trace).items())
     yield "after", condition_text(evidence.after)
-    if unchecked := evidence.before and unknown_gates(evidence.before, plan.gates):
-        yield f"not checked (not reported): {', '.join(unchecked)}"
-    named = {f"{name} unknown" for name in unchecked or ()}
-    yield from _notices(notice for notice in view.notices if notice not in named)
+    if unchecked := unchecked_text(evidence, plan):
+        yield unchecked
+    yield from notice_fields(view)
     yield from (("control", control_text(state)) for state in evidence.controls)
     yield from _output("stdout", evidence.stdout, evidence.stdout_dropped_bytes)
     yield from _output("stderr", evidence.stderr, evidence.stderr_dropped_bytes)

@@ -1,11 +1,12 @@
 """One attempt as text: what was measured, how it ran, and what came of it."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pydantic import TypeAdapter
 
 from farm.core.base.units import elapsed_text, size_text
+from farm.core.devices.condition import unknown_gates
 from farm.core.devices.controls import ControlState
 from farm.core.jobs.run_order import Predecessor, RunOrder
 from farm.core.runs.evidence import Evidence, ExitRecord, RunError
@@ -87,6 +88,32 @@ def command_text(plan: RunPlan | None, evidence: Evidence | None) -> str | None:
     """Return the command that ran; before that the planned one, with places for the device's paths."""
     argv = (evidence.argv if evidence else ()) or (plan.argv if plan else ())
     return shlex.join(argv) or None
+
+
+def missing_text(view: AttemptView) -> str:
+    """Return why an attempt has no output: no report yet, or it expired."""
+    if view.evidence_expired_at is None:
+        return "no report yet"
+    return f"output expired on {local_time_text(view.evidence_expired_at)}, by the {view.evidence_expired_by}"
+
+
+def notice_fields(view: AttemptView) -> Iterator[Field]:
+    """Return what does not lower the quality, without gates that were not checked."""
+    evidence, plan = evidence_of(view), plan_of(view)
+    named = {f"{name} unknown" for name in _unchecked(evidence, plan)}
+    yield from (("notice", notice) for notice in view.notices if notice not in named)
+
+
+def unchecked_text(evidence: Evidence | None, plan: RunPlan | None) -> str | None:
+    """Return which gates could not be checked; None where all were."""
+    unchecked = _unchecked(evidence, plan)
+    return f"not checked (not reported): {', '.join(unchecked)}" if unchecked else None
+
+
+def _unchecked(evidence: Evidence | None, plan: RunPlan | None) -> Sequence[str]:
+    if evidence is None or evidence.before is None or plan is None:
+        return ()
+    return unknown_gates(evidence.before, plan.gates)
 
 
 def run_fields(evidence: Evidence) -> Iterator[Field]:

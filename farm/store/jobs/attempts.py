@@ -1,5 +1,6 @@
 """Attempts and their transitions."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -146,10 +147,18 @@ def _oldest_first(connection: Connection, query: sa.Select[Any], **parameters: o
     return sorted(rows, key=lambda attempt: attempt.attempt_id)
 
 
-def attempts_of_job(connection: Connection, job_id: JobId) -> list[AttemptRecord]:
-    """Return the attempts of a job, oldest first, without their plans."""
-    query = sa.select(attempts).where(attempts.c.job_id == job_id).order_by(attempts.c.attempt_id)
-    return [to_record(AttemptRecord, row) for row in connection.execute(query)]
+def attempts_of_jobs(connection: Connection, job_ids: Collection[JobId]) -> dict[JobId, list[AttemptRecord]]:
+    """Return by job its attempts, oldest first, without their plans; jobs without one are missing."""
+    columns = [attempts.c[name] for name in AttemptRecord.__dataclass_fields__]
+    query = (
+        sa.select(*columns)
+        .where(is_among(connection, attempts.c.job_id, job_ids))
+        .order_by(attempts.c.attempt_id)
+    )
+    by_job: defaultdict[JobId, list[AttemptRecord]] = defaultdict(list)
+    for row in connection.execute(query):
+        by_job[row.job_id].append(to_record(AttemptRecord, row))
+    return dict(by_job)
 
 
 def expired_files(connection: Connection, attempt: Attempt) -> list[Digest]:

@@ -270,6 +270,17 @@ def _own_tails(
     return {DeviceId(row.device_id): row.virtual_time for row in connection.execute(query)}
 
 
+def jobs_of_cell(connection: Connection, cell_id: CellId, *, after: int, limit: int) -> list[Job]:
+    """Return up to `limit` jobs of a cell after one, in the order of queueing."""
+    query = (
+        sa.select(jobs)
+        .where(jobs.c.cell_id == cell_id, jobs.c.job_id > after)
+        .order_by(jobs.c.job_id)
+        .limit(limit)
+    )
+    return [to_record(Job, row) for row in connection.execute(query)]
+
+
 def list_jobs(
     connection: Connection, matrix_id: MatrixId, *, after: int = 0, limit: int | None = None
 ) -> list[Job]:

@@ -17,7 +17,7 @@ from farm.core.devices.device import DeviceFacts
 from farm.core.devices.software_version import build_by_facts
 from farm.core.results.pairing import BlockKey
 from farm.core.runs.measurement import Quality, SampleKind
-from farm.database.rows import to_record
+from farm.database.rows import is_among, to_record
 from farm.database.tables import attempts, cells, device_facts, evidence, jobs, measurements
 
 _FACTS = TypeAdapter(DeviceFacts)
@@ -78,9 +78,10 @@ def runs_of_cells(connection: Connection, cell_ids: Sequence[CellId]) -> list[Me
     return _runs(connection, measurements.c.cell_id.in_(cell_ids))
 
 
-def run_of_job(connection: Connection, job_id: JobId) -> MeasuredRun | None:
-    """Return the accepted measurement of a job, or None."""
-    return next(iter(_runs(connection, measurements.c.job_id == job_id)), None)
+def runs_of_jobs(connection: Connection, job_ids: Collection[JobId]) -> dict[JobId, MeasuredRun]:
+    """Return by job its accepted measurement; jobs without one are missing."""
+    runs = _runs(connection, is_among(connection, measurements.c.job_id, job_ids))
+    return {run.job_id: run for run in runs}
 
 
 def _runs(connection: Connection, which: sa.ColumnElement[bool]) -> list[MeasuredRun]:

@@ -13,6 +13,7 @@ from farm.core.models.declared_inputs import input_text
 from farm.core.operations.role import Role, is_permitted
 from farm.core.results.history.change_text import effect_text, percent_text
 from farm.presentation import text
+from farm.presentation.jobs.attempt import control_text
 from farm.presentation.speedup_blocks import shown_baseline, shown_verdict
 from farm.presentation.trends import new_versions
 from farm.web.charts.trend import axis_ms
@@ -34,7 +35,9 @@ def _environment() -> Environment:
         "counts": text.counts_text,
         "duration": text.duration_or_nothing,
         "input_text": input_text,
+        "control_text": control_text,
         "local_time": text.local_time_text,
+        "merged": text.merged_fields,
         "quantity": quantity_text,
         "ratio": ratio_text,
         "shown_baseline": shown_baseline,

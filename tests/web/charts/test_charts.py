@@ -1,14 +1,17 @@
 """Geometry of charts: places within the axis, round ticks, no peak lost."""
 
 import math
+import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farm.core.runs.trace import ClockSample, RunTrace, TracePolicy, TraceSample
 from farm.web.charts.forest import WIDTH, forest_plot
 from farm.web.charts.scale import linear_scale, log_scale
-from farm.web.charts.strip import COLUMNS, HEIGHT, samples_strip
+from farm.web.charts.strip import COLUMNS, HEIGHT, Strip, samples_strip, trace_strips
 from tests.support.sample_views import speedup_view
 
 RATIOS = st.floats(min_value=0.01, max_value=100)
@@ -62,8 +65,39 @@ def test_the_strip_of_many_samples_keeps_each_peak() -> None:
     samples[31_415] = 9000
     strip = samples_strip(samples)
     assert strip is not None
-    points = [tuple(map(float, point.split(","))) for point in strip.points.split()]
+    points = dots_of(strip)
     assert len(points) <= 4 * COLUMNS
     assert min(y for _, y in points) < 0.1 * HEIGHT
-    assert strip.extent == "1.00 µs to 9.00 µs"
-    assert samples_strip([5]) is None
+    assert (strip.low, strip.median, strip.high) == ("1.00 µs", "1.00 µs", "9.00 µs")
+    assert samples_strip([]) is None
+
+
+def dots_of(strip: Strip) -> list[tuple[float, float]]:
+    """Return the places of the dots."""
+    return [(float(x), float(y)) for x, y in re.findall(r"M([\d.]+),([\d.]+)h0", strip.dots)]
+
+
+@pytest.mark.parametrize("samples", [[5], [20, 30], [7, 7, 7]])
+def test_each_of_few_samples_is_a_dot_on_an_axis_with_ticks(samples: list[int]) -> None:
+    strip = samples_strip(samples)
+    assert strip is not None
+    points = dots_of(strip)
+    assert len(points) == len(samples)
+    assert all(0 <= y <= HEIGHT for _, y in points)
+    assert 2 <= len(strip.ticks) <= 6
+    assert len({tick.text for tick in strip.ticks}) == len(strip.ticks)
+    assert strip.unit == "ns"
+    assert 0 <= strip.median_at <= HEIGHT
+
+
+def test_one_sample_of_a_trace_is_a_dot_and_a_lowered_ceiling_is_said_in_words() -> None:
+    policy = TracePolicy(name="policy4", hardware_max_hz=2_000_000_000)
+    one = TraceSample(uptime_s=12.0, clocks=(ClockSample(limit_hz=1_500_000_000),), rss_bytes=4_000_000)
+    trace = RunTrace(policies=(policy,), started_uptime_s=10.0, samples=(one,))
+    clock, memory = trace_strips(trace)
+    assert len(dots_of(clock)) == len(dots_of(memory)) == 1
+    assert clock.note == "limited to 1.50 of 2.00 GHz, from 2.0 s on, in 1 of 1 samples"
+    assert (memory.unit, memory.end) == ("MB", "2.0 s")
+    whole = replace(one, clocks=(ClockSample(limit_hz=2_000_000_000),))
+    (clock, _) = trace_strips(replace(trace, samples=(whole,)))
+    assert clock.note == "not limited: 2.00 GHz in all samples"

@@ -206,7 +206,7 @@ QUESTIONS = (
         in_json=lambda attempt: str(len(attempt["reading"]["samples_ns"])),
         in_python=lambda farm: str(len(reading(farm).samples_ns)),
         path="/attempts/9",
-        on_page=lambda page: page.facts["samples"],
+        on_page=lambda page: page.facts["time"].split(" samples")[0].split()[-1],
     ),
     Question(
         text="Within which time were 90 % of them?",
@@ -214,7 +214,7 @@ QUESTIONS = (
         in_json=lambda attempt: duration_text(attempt["reading"]["p90_ns"]),
         in_python=lambda farm: duration_text(reading(farm).p90_ns or 0),
         path="/attempts/9",
-        on_page=lambda page: page.facts["time"].rsplit("90 % within ")[-1],
+        on_page=lambda page: page.facts["samples"].split("90 % within ")[1].split(",")[0],
     ),
     Question(
         text="Which accelerator ran it?",
@@ -222,7 +222,7 @@ QUESTIONS = (
         in_json=lambda attempt: "{actual_backend}, {accelerator}".format(**attempt["reading"]),
         in_python=lambda farm: f"{reading(farm).actual_backend}, {reading(farm).accelerator}",
         path="/attempts/9",
-        on_page=lambda page: page.facts["ran on"],
+        on_page=lambda page: page.facts["actual"].split(":")[0],
     ),
     Question(
         text="Which command was it?",

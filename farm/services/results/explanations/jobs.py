@@ -1,4 +1,6 @@
-"""Everything that one job's number rests on, try by try."""
+"""Jobs with their attempts and numbers, and everything that one number rests on, try by try."""
+
+from collections.abc import Sequence
 
 from sqlalchemy.engine import Connection
 
@@ -37,21 +39,40 @@ def job_detail(connection: Connection, job_id: JobId) -> JobDetail:
     Raises:
         NotFound: there is no such job.
     """
-    job = _get_job(connection, job_id)
-    cell = None if job.cell_id is None else matrices.get_cell(connection, job.cell_id)
-    matrix = None if job.matrix_id is None else matrices.get_matrix(connection, job.matrix_id)
-    tried = attempts.attempts_of_job(connection, job_id)
-    run = provenance.run_of_job(connection, job_id)
-    orders = {} if run is None else orders_of(connection, [run.attempt_id])
-    return JobDetail.of(
-        job,
-        device_label=devices.get_device(connection, job.device_id).label,
-        label="health check" if cell is None else cell.label,
-        attempts=tuple(attempt.attempt_id for attempt in tried),
-        matrix=None if matrix is None else matrix.name,
-        attempt_list=tuple(AttemptSummary.of(attempt) for attempt in tried),
-        run=None if run is None else MeasurementView.of(run, order=orders.get(run.attempt_id)),
-    )
+    [detail] = _details(connection, [_get_job(connection, job_id)])
+    return detail
+
+
+def cell_jobs(connection: Connection, cell_id: CellId, *, after: int = 0, limit: int) -> list[JobDetail]:
+    """Return up to `limit` jobs of a cell behind one, in the order of queueing, with attempts and numbers."""
+    return _details(connection, jobs.jobs_of_cell(connection, cell_id, after=after, limit=limit))
+
+
+def _details(connection: Connection, own: Sequence[Job]) -> list[JobDetail]:
+    """Return jobs of one cell, or one job, with their attempts and numbers."""
+    if not own:
+        return []
+    first, job_ids = own[0], [job.job_id for job in own]
+    cell = None if first.cell_id is None else matrices.get_cell(connection, first.cell_id)
+    matrix = None if first.matrix_id is None else matrices.get_matrix(connection, first.matrix_id)
+    device_label = devices.get_device(connection, first.device_id).label
+    tried = attempts.attempts_of_jobs(connection, job_ids)
+    runs = provenance.runs_of_jobs(connection, job_ids)
+    orders = orders_of(connection, [run.attempt_id for run in runs.values()])
+    return [
+        JobDetail.of(
+            job,
+            device_label=device_label,
+            label="health check" if cell is None else cell.label,
+            attempts=tuple(attempt.attempt_id for attempt in tried.get(job.job_id, ())),
+            matrix=None if matrix is None else matrix.name,
+            attempt_list=tuple(AttemptSummary.of(attempt) for attempt in tried.get(job.job_id, ())),
+            run=None
+            if (run := runs.get(job.job_id)) is None
+            else MeasurementView.of(run, order=orders.get(run.attempt_id)),
+        )
+        for job in own
+    ]
 
 
 def explain_job(connection: Connection, job_id: JobId) -> JobExplanation:
@@ -67,7 +88,7 @@ def explain_job(connection: Connection, job_id: JobId) -> JobExplanation:
         raise NotFound(f"job {job_id} is a health check: it has no number", hint=hint)
     cell = matrices.get_cell(connection, job.cell_id)
     matrix = matrices.get_matrix(connection, job.matrix_id)
-    run = provenance.run_of_job(connection, job_id)
+    run = provenance.runs_of_jobs(connection, [job_id]).get(job_id)
     runs = [] if run is None else [run]
     orders = orders_of(connection, [run.attempt_id for run in runs])
     evidence = next(iter(evidence_of(connection, [run.attempt_id for run in runs]).values()), None)

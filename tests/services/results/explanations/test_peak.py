@@ -13,7 +13,7 @@ from farm.core.runs.evidence import Evidence
 from farm.services.results.explanations.jobs import explain_job
 from farm.services.results.explanations.peak import reached_peak
 from farm.services.results.explanations.sides import evidence_of
-from farm.store.results.provenance import run_of_job
+from farm.store.results.provenance import runs_of_jobs
 from tests.support.farm.service_fixture import FarmRig
 
 pytestmark = pytest.mark.usefixtures("both_variants")
@@ -33,7 +33,7 @@ def known(farm: FarmRig) -> Mapping[str, Any]:
     view = farm.read(explain_job, row["job_id"])
     assert view.peak is None
     assert view.side is not None
-    run = farm.read(run_of_job, row["job_id"])
+    run = farm.read(runs_of_jobs, [row["job_id"]]).get(row["job_id"])
     assert run is not None
     assert view.side.manifest is not None
     (evidence,) = farm.read(evidence_of, [run.attempt_id]).values()
