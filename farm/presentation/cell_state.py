@@ -1,10 +1,12 @@
 """The state of a cell of a matrix: what came of it, in five words that exclude each other."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
+from farm.core.base.ids import AttemptId
 from farm.core.jobs.job import JobState
 from farm.core.runs.measurement import COUNTED, Outcome
+from farm.presentation.text import plural, with_attempt
 from farm.wire.documents.matrices.matrices import CellView
 
 
@@ -44,13 +46,25 @@ def state_of_counts(
 
 
 def progress_text(cell: CellView) -> str:
-    """Return `3 of 10 runs`, or `running` or `queued` before the first one ended."""
+    """Return `3 of 10 runs`, `5 runs, 2 cancelled`, or `running` or `queued` before the first one ended."""
     jobs = cell.jobs_by_outcome
     left = jobs.get(JobState.QUEUED, 0) + jobs.get(JobState.ACTIVE, 0)
-    ended = cell.jobs - left
-    if ended:
-        return f"{ended} of {cell.jobs} runs" if left else f"{cell.jobs} runs"
-    return "running" if jobs.get(JobState.ACTIVE) else "queued" if left else "ended"
+    cancelled = jobs.get(Outcome.CANCELLED, 0)
+    ran = cell.jobs - left - cancelled
+    if ran:
+        state = f"{ran} of {cell.jobs} runs" if left else plural(ran, "run")
+    else:
+        state = "running" if jobs.get(JobState.ACTIVE) else "queued" if left else ""
+    return ", ".join(filter(None, [state, f"{cancelled} cancelled" if cancelled else ""])) or "ended"
+
+
+def refusals(cell: CellView) -> Iterator[tuple[str, AttemptId | None]]:
+    """Yield each problem of a cell, `run.crashed (2x)`, with the last attempt that had it."""
+    last = max(cell.attempt_by_problem.values(), default=None)
+    for problem, count in cell.problems.items():
+        attempt_id = cell.attempt_by_problem.get(problem)
+        text = with_attempt(problem, attempt_id or last)
+        yield (text if count == 1 else f"{text} ({count}x)"), attempt_id
 
 
 def refusal_text(cell: CellView) -> str:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from farm.core.base.ids import AttemptId
 from farm.core.base.units import duration_text, elapsed_text, ratio_text
 from farm.core.errors import InvalidInput
 from farm.core.runs.measurement import Outcome
@@ -11,6 +12,7 @@ from farm.core.runs.measurement import Outcome
 _SECONDS_BY_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
 _DURATION = re.compile(r"([0-9]{1,9})([smhdwy])")
 EMPTY_CELL = "-"
+_ANY_ATTEMPT = "attempt show ID"
 #: A heading and its text. An empty heading continues the field above; without a text the field is left out.
 Field = tuple[str, str | None]
 _DAYS_FROM_S = 2 * 86400
@@ -100,6 +102,11 @@ def interval_text(low: float | None, high: float | None) -> str:
 def duration_or_nothing(ns: float | None) -> str:
     """Return a duration in its best unit; `-` if it is unknown."""
     return EMPTY_CELL if ns is None else duration_text(ns)
+
+
+def with_attempt(text: str, attempt_id: AttemptId | None) -> str:
+    """Return what to do about a problem with the number of an attempt; such hints are written for any."""
+    return text if attempt_id is None else text.replace(_ANY_ATTEMPT, f"attempt show {attempt_id}")
 
 
 def failure_text(message: str | None, code: str | None) -> str:

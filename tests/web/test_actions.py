@@ -69,7 +69,17 @@ def test_a_cancellation_says_what_it_will_do_and_does_it(browsers: dict[Role, ht
     assert browser.get("/matrices/3").text.count("cancelled") == 0
     answer = browser.post("/matrices/3/cancel", data={"key": "k"})
     assert (answer.status_code, answer.headers["location"]) == (303, "/matrices/3")
-    assert "20 cancelled" in words_of(browser.get("/matrices/3"))
+    page = browser.get("/matrices/3")
+    words = words_of(page)
+    assert "20 cancelled" in words
+    # Nothing ran: no bar is full, no cell has a run, and there is nothing left to cancel.
+    assert words.count("0/10") == 2
+    assert "10/10" not in words
+    assert words.count("5 cancelled") == 4
+    assert "5 runs" not in words
+    assert 'href="/matrices/3/cancel"' not in page.text
+    listed = browser.get("/matrices", params={"name": "waits"}).text
+    assert 'aria-label="0 of 20"' in listed
 
 
 def test_a_rerun_that_is_sent_twice_is_one_matrix(browsers: dict[Role, httpx.Client]) -> None:

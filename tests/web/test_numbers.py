@@ -64,8 +64,11 @@ def test_a_failed_cell_says_why_each_of_its_runs_failed(pages: PageFarm, jobs_of
     assert failed
     for cell_id, job in failed:
         words = words_of(pages.http.get(f"/cells/{cell_id}"))
-        assert f"{job['message']} [{job['code']}]" in words
-        assert all(f"{tried['message']} [{tried['code']}]" in words for tried in job["attempt_list"])
+        assert f"{job['message']} [{job['code']}]".split(" ID`")[-1] in words
+        assert "attempt show ID" not in words
+        for tried in job["attempt_list"]:
+            named = tried["message"].replace("show ID", f"show {tried['attempt_id']}")
+            assert f"{named} [{tried['code']}]" in words
 
 
 def test_a_measured_cell_shows_the_median_of_each_run(pages: PageFarm, jobs_of: Jobs) -> None:

@@ -173,6 +173,11 @@ def test_a_cell_that_failed_is_not_one_that_did_not_run(pages: PageFarm) -> None
     broken = pages.http.get(f"/matrices/{pages.broken}").text
     assert broken.count('<td class="cell failed">') == 2
     assert broken.count('<td class="cell valid">') == 2
+    views = pages.http.get(f"/api/v1/matrices/{pages.broken}").json()["cell_list"]
+    problems = [attempt for view in views for attempt in view["attempt_by_problem"].values()]
+    assert problems
+    assert all(f'href="/attempts/{attempt}"' in broken for attempt in problems)
+    assert "show ID" not in broken
     queued = pages.http.get(f"/matrices/{pages.queued}").text
     assert queued.count('<td class="cell not-run">') == 4
 

@@ -130,7 +130,8 @@ def repeated_blocks_text(view: MatrixView) -> str:
 
 def progress_line(device: DeviceProgress) -> str:
     """Return `phone-1: 12 of 20, running mobilenet_v2/float32/lite`."""
-    return f"{device_name(device)}: {device.finished} of {total_text(device)}, {current_work(device)}"
+    ran = device.finished - device.cancelled
+    return f"{device_name(device)}: {ran} of {total_text(device)}, {current_work(device)}"
 
 
 def total_text(device: DeviceProgress) -> str:
@@ -141,7 +142,7 @@ def total_text(device: DeviceProgress) -> str:
 def current_work(device: DeviceProgress) -> str:
     """Return what is running on the device, or why nothing is."""
     if device.finished >= device.max_total:
-        return "done"
+        return f"{device.cancelled} cancelled" if device.cancelled else "done"
     if device.finished >= device.total:
         return "looking at its rounds"
     if device.current:

@@ -117,11 +117,12 @@ def progress_bars(view: MatrixView, *, answers: bool = True, idle_s: float = 0.0
     grid.add_column(justify="right", no_wrap=True)
     grid.add_column(overflow="fold")
     for device in view.progress:
-        bar = ProgressBar(total=max(device.total, 1), completed=device.finished, width=_BAR_WIDTH)
+        ran = device.finished - device.cancelled
+        bar = ProgressBar(total=max(device.total, 1), completed=ran, width=_BAR_WIDTH)
         grid.add_row(
             Text(device_name(device)),
             bar,
-            f"{device.finished}/{total_text(device)}",
+            f"{ran}/{total_text(device)}",
             Text(current_work(device)),
         )
     return Group(grid, Text(status_line(view, answers=answers, idle_s=idle_s)))

@@ -11,7 +11,7 @@ from farm.core.devices.controls import ControlState
 from farm.core.jobs.run_order import Predecessor, RunOrder
 from farm.core.runs.evidence import Evidence, ExitRecord, RunError
 from farm.core.runs.plan import PlanFile, RunPlan
-from farm.presentation.text import Field, failure_text, local_time_text, round_text
+from farm.presentation.text import Field, failure_text, local_time_text, round_text, with_attempt
 from farm.wire.documents.matrices.cell_setup import MeasuredCell
 from farm.wire.documents.matrices.matrices import AttemptView
 
@@ -47,7 +47,7 @@ def cell_fields(cell: MeasuredCell) -> Iterator[Field]:
 
 def reason_fields(view: AttemptView) -> Iterator[Field]:
     """Return why an attempt ended as it did, or waits, and the quality of its measurement."""
-    yield "why", failure_text(view.message, view.code) or None
+    yield "why", with_attempt(failure_text(view.message, view.code), view.attempt_id) or None
     yield "waits", view.waiting_for or None
     if view.quality:
         reasons = f": {'; '.join(view.quality_reasons)}" if view.quality_reasons else ""

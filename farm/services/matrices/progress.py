@@ -203,6 +203,7 @@ def device_progress(
                 device_label=labels.get(device_id),
                 total=tally.total,
                 finished=tally.finished,
+                cancelled=tally.jobs_by_outcome.get(Outcome.CANCELLED, 0),
                 current=running.get(device_id),
                 waiting_for=tuple(MESSAGE_BY_BLOCKER[blocker] for blocker in reasons),
                 max_total=tally.total + further.get(device_id, 0),

@@ -8,7 +8,7 @@ from statistics import median
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import CellId, DeviceId, FactsId, MatrixId
+from farm.core.base.ids import AttemptId, CellId, DeviceId, FactsId, MatrixId
 from farm.core.results.counted_rounds import best_of_rounds, rounds_of_one_build, rounds_of_one_kind
 from farm.core.results.metric_comparison import MetricsByBlock
 from farm.core.results.pairing import block_key
@@ -345,15 +345,18 @@ def _cell_view(
 ) -> CellView:
     counted = _valid_rounds(measured, builds)
     tally, problems = Tally(), Counter[str]()
+    attempt_by_problem: dict[str, AttemptId] = {}
     for alike in own:
         tally.add(alike.outcome or alike.state, alike.jobs, None)
         if alike.outcome not in (None, Outcome.SUCCEEDED):
-            problems[f"{alike.outcome}: {alike.message or alike.code or _CANCELLED_BY_PERSON}"] += alike.jobs
-    problems.update(
-        f"{measurement.quality}: {reason}"
-        for measurement in measured
-        for reason in measurement.quality_reasons
-    )
+            problem = f"{alike.outcome}: {alike.message or alike.code or _CANCELLED_BY_PERSON}"
+            problems[problem] += alike.jobs
+            if alike.last_attempt is not None:
+                attempt_by_problem[problem] = alike.last_attempt
+    for measurement in measured:
+        for reason in measurement.quality_reasons:
+            problems[f"{measurement.quality}: {reason}"] += 1
+            attempt_by_problem[f"{measurement.quality}: {reason}"] = measurement.attempt_id
     return CellView.of(
         cell,
         setup,
@@ -365,4 +368,5 @@ def _cell_view(
         value_ns=median(measurement.value_ns for measurement in counted) if counted else None,
         metrics=metric_views((metrics.get(block_key(measurement), ()) for measurement in counted), names),
         problems=dict(problems),
+        attempt_by_problem=attempt_by_problem,
     )

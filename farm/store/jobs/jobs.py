@@ -317,6 +317,7 @@ class AlikeJobs(NamedTuple):
     message: str | None
     #: How many there are.
     jobs: int
+    last_attempt: AttemptId | None
 
 
 def alike_jobs_of_cells(
@@ -325,7 +326,7 @@ def alike_jobs_of_cells(
     """Return what the jobs of a matrix's cells come to, of cells from one index to another, oldest first."""
     alike = (jobs.c.cell_id, jobs.c.state, jobs.c.outcome, jobs.c.code, jobs.c.message)
     query = (
-        sa.select(*alike, sa.func.count())
+        sa.select(*alike, sa.func.count(), sa.func.max(jobs.c.attempt_id))
         .join(cells, cells.c.cell_id == jobs.c.cell_id)
         .where(cells.c.matrix_id == matrix_id, cells.c.cell_index.between(first, last))
         .group_by(*alike)
@@ -333,9 +334,15 @@ def alike_jobs_of_cells(
     )
     return [
         AlikeJobs(
-            cell_id, JobState(state), None if outcome is None else Outcome(outcome), code, message, count
+            cell_id,
+            JobState(state),
+            None if outcome is None else Outcome(outcome),
+            code,
+            message,
+            count,
+            last_attempt,
         )
-        for cell_id, state, outcome, code, message, count in connection.execute(query).all()
+        for cell_id, state, outcome, code, message, count, last_attempt in connection.execute(query).all()
     ]
 
 

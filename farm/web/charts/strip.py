@@ -95,7 +95,7 @@ def trace_strips(trace: RunTrace) -> list[Strip]:
             for sample in trace.samples
             if (number := value(sample)) is not None
         ]
-        return _strip(name, values, unit, ends=("0 s", f"{span_s:.1f} s"), limit=limit, note=note)
+        return _strip(name, values, unit, ends=("0 s", f"{span_s:.3g} s"), limit=limit, note=note)
 
     strips = [
         over_time(

@@ -9,9 +9,9 @@ from fastapi.responses import Response
 
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
-from farm.core.base.ids import DeviceId, MatrixId
+from farm.core.base.ids import AttemptId, DeviceId, MatrixId
 from farm.database.transaction import Tx
-from farm.presentation.cell_state import CellState, cell_state, progress_text, refusal_text
+from farm.presentation.cell_state import CellState, cell_state, progress_text, refusal_text, refusals
 from farm.presentation.jobs.pending import PendingReport
 from farm.presentation.labels import device_name, short_labels
 from farm.presentation.text import past_moment, time_left_text
@@ -42,7 +42,8 @@ class GridCell:
     view: CellView
     state: CellState
     progress: str
-    refusal: str
+    #: Problems, each with the last attempt that had it.
+    refusals: Sequence[tuple[str, AttemptId | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,7 @@ def cell_grid(cells: Sequence[CellView]) -> CellGrid:
     for cell in cells:
         name = labels[cell.label] + (" (A/A)" if cell.replica > 1 and "(A/A)" not in cell.label else "")
         by_row.setdefault(name, {})[device_name(cell)] = GridCell(
-            view=cell, state=cell_state(cell), progress=progress_text(cell), refusal=refusal_text(cell)
+            view=cell, state=cell_state(cell), progress=progress_text(cell), refusals=list(refusals(cell))
         )
     return CellGrid(
         devices=devices,

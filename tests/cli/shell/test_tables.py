@@ -283,6 +283,7 @@ def test_doing_says_done_running_waiting_or_about_to_start() -> None:
 
     assert current_work(progress()) == "running float32 lite"
     assert current_work(progress(finished=20, current=None)) == "done"
+    assert current_work(progress(finished=20, cancelled=8, current=None)) == "8 cancelled"
     assert current_work(progress(current=None, waiting_for=("a", "b"))) == "waiting: a"
     assert current_work(progress(current=None)) == "starting the next job"
 

@@ -97,7 +97,7 @@ def test_one_sample_of_a_trace_is_a_dot_and_a_lowered_ceiling_is_said_in_words()
     clock, memory = trace_strips(trace)
     assert len(dots_of(clock)) == len(dots_of(memory)) == 1
     assert clock.note == "limited to 1.50 of 2.00 GHz, from 2.0 s on, in 1 of 1 samples"
-    assert (memory.unit, memory.end) == ("MB", "2.0 s")
+    assert (memory.unit, memory.end) == ("MB", "2 s")
     whole = replace(one, clocks=(ClockSample(limit_hz=2_000_000_000),))
     (clock, _) = trace_strips(replace(trace, samples=(whole,)))
     assert clock.note == "not limited: 2.00 GHz in all samples"

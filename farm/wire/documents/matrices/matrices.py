@@ -75,7 +75,9 @@ class DeviceProgress(Wire):
     device_id: DeviceId
     device_label: str | None
     total: int
+    #: Jobs that have ended, those that were cancelled among them.
     finished: int
+    cancelled: int = 0
     #: Jobs if each undecided cell gets all rounds that it may have; `total` unless the matrix grows.
     max_total: int
     #: The cell that runs there now.
@@ -154,6 +156,8 @@ class CellView(CellSetup):
     metrics: tuple[MetricView, ...]
     #: Counts by distinct problem.
     problems: dict[str, int]
+    #: The last attempt with each problem; a job that was not tried has none.
+    attempt_by_problem: dict[str, AttemptId] = Field(default_factory=dict)
 
 
 class MatrixView(MatrixSummary):
