@@ -23,7 +23,7 @@ def _arguments(wheels: Path) -> list[str]:
 RUNNER = WheelRunner(
     name="tvm_benchmark",
     versions={"apache-tvm": "0.27.0.post1", "apache-tvm-ffi": "0.1.14.post1"},
-    sources=(Path(__file__).with_name("tvm_benchmark.cpp"),),
+    sources=tuple(map(Path(__file__).with_name, ("tvm_benchmark.cpp", "rpc_server.cpp", "rpc_server.h"))),
     libraries=_LIBRARIES,
     arguments=_arguments,
 )

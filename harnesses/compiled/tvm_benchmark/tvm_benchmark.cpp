@@ -1,7 +1,8 @@
-// Runs a library that TVM compiled, by the virtual machine of TVM's runtime, and prints the time of each inference.
+// Runs a library that TVM compiled, by the virtual machine of TVM's runtime, and prints the time of each inference. With --serve=N
+// it serves one session of TVM's RPC of at most N seconds instead (rpc_server.cpp).
 //
-// TVM's packages have a runtime and no such program: TVM measures through a server on the device. Everything is called by its
-// name in the runtime's own registry, so the headers of tvm_ffi suffice.
+// TVM's packages have a runtime and neither of these programs. Everything is called by its name in the runtime's own registry, so
+// the headers of tvm_ffi suffice.
 
 #include <algorithm>
 #include <chrono>
@@ -21,6 +22,8 @@
 #include <tvm/ffi/dtype.h>
 #include <tvm/ffi/extra/module.h>
 #include <tvm/ffi/function.h>
+
+#include "rpc_server.h"
 
 namespace {
 
@@ -46,6 +49,8 @@ struct Flags {
   long num_runs = 50;
   long warmup_runs = 5;
   long num_threads = 1;
+  // Seconds of a session; 0: time the model.
+  long serve = 0;
 };
 
 [[noreturn]] void refuse(const char* what, const std::string& word) {
@@ -87,6 +92,8 @@ Flags flags_of(int argc, char** argv) {
       flags.warmup_runs = number(name, value);
     } else if (name == "num_threads") {
       flags.num_threads = number(name, value);
+    } else if (name == "serve") {
+      flags.serve = number(name, value);
     } else {
       refuse("unknown command line flag", name);
     }
@@ -235,6 +242,9 @@ int main(int argc, char** argv) {
   setenv("TVM_NUM_THREADS", std::to_string(flags.num_threads).c_str(), 1);
   setenv("TVM_BIND_THREADS", "0", 1);
   try {
+    if (flags.serve > 0) {
+      return serve_session(flags.serve);
+    }
     benchmark(flags);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ERROR: %s\n", error.what());
