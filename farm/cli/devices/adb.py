@@ -12,6 +12,7 @@ from farm.cli.shell.address import connect
 from farm.cli.shell.identity import require_identity
 from farm.core.devices.adb_allowlist import forbidden_reason
 from farm.core.errors import HostError, InvalidInput
+from farm.wire.documents.devices import AdbAccess
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -34,7 +35,7 @@ def adb(
         raise InvalidInput(f"farm adb refuses this: {reason}", hint="farm adb ID shell, push, pull, logcat")
     with connect() as farm:
         access = farm.adb_access(device, require_identity())
-    if not _BOOT_ID.exists() or access.boot_id != _BOOT_ID.read_text(encoding="ascii").strip():
+    if not is_attached_here(access):
         command = shlex.join(["adb", "-L", access.adb_address, "-s", access.serial, *arguments])
         raise HostError(
             f"{access.device_id} is attached to {access.host}, not to this machine",
@@ -46,3 +47,8 @@ def adb(
     # current folder.
     python = [sys.executable, "-P", "-m", "agents.adb.passthrough"]
     os.execv(sys.executable, [*python, access.adb_address, access.serial, *arguments])
+
+
+def is_attached_here(access: AdbAccess) -> bool:
+    """Return whether a device is attached to this machine."""
+    return _BOOT_ID.exists() and access.boot_id == _BOOT_ID.read_text(encoding="ascii").strip()

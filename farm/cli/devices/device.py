@@ -14,6 +14,7 @@ from farm.cli.devices.report import (
     settings_reasons,
     settings_table,
 )
+from farm.cli.devices.reservation import reserve_device
 from farm.cli.devices.usage import usage_of_weeks, usage_report
 from farm.cli.events.alarms import warn_of_alarms
 from farm.cli.shell.address import connect, show_view
@@ -29,12 +30,10 @@ from farm.presentation.text import plural, seconds
 from farm.wire.documents.devices import (
     DeviceActionView,
     DeviceDetail,
-    DeviceView,
     LabelRequest,
     OperatorRequest,
     RebaselineRequest,
     ReleaseRequest,
-    ReservationRequest,
     RetirementPlan,
     TagRequest,
 )
@@ -91,17 +90,8 @@ def reserve(
 
     Example: farm device reserve bench-a --for 2h --reason "try a driver"
     """
-    request = operator_request(ReservationRequest, for_s=seconds(span), reason=reason)
     with connect() as farm:
-        change = farm.change_device(device, "reserve", request)
-        print_notice(f"{change.message}.")
-        # An unreachable device is not waited for.
-        view: DeviceView = wait_for(
-            lambda: farm.device(change.device.device_id),
-            lambda now: now.is_quiet or not now.is_reachable,
-            _run_text,
-            detached="It stays reserved, and the run on it ends normally.",
-        )
+        view = reserve_device(farm, device, seconds(span), reason, detached="It stays reserved")
     if view.is_reachable:
         print_notice(f"It is reserved for you. Connect to it: farm adb {quote(view.name)} shell")
     else:
@@ -335,11 +325,6 @@ def _plan_text(plan: RetirementPlan) -> str:
 def _change(device: str, verb: str, kind: type[OperatorRequest], **fields: object) -> None:
     with connect() as farm:
         print_change(farm.change_device(device, verb, operator_request(kind, **fields)))
-
-
-def _run_text(view: DeviceView) -> str:
-    step = f"job {view.job_id} to end on" if view.job_id is not None else "the clean-up of"
-    return f"waiting for {step} {view.name}"
 
 
 def run_device_action(device: str, kind: DeviceActionKind) -> DeviceActionView:

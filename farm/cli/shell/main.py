@@ -162,6 +162,11 @@ _COMMANDS_BY_PANEL = {
             "devices.adb:adb",
             "Run adb on a device that you have reserved. Input, output and exit code are those of adb.",
         ),
+        (
+            "live",
+            "devices.live.commands:app",
+            "Live: hold a device for TVM's tracker and RPC, and time a library on it.",
+        ),
     ),
     "Farm": (
         ("up", "farm.up:up", "Run a farm in this terminal until Ctrl-C."),

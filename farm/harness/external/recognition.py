@@ -12,6 +12,7 @@ from farm.harness.external.benchmark_result import find_benchmark_result
 from farm.harness.external.executorch import executorch_file, is_executorch
 from farm.harness.external.json_document import json_documents, record_list
 from farm.harness.external.leaderboard import is_leaderboard, leaderboard_file
+from farm.harness.external.live_timing import is_live_timing, live_timing_file
 from farm.harness.external.llama_bench import is_llama_bench, llama_bench_file
 from farm.harness.external.mlperf_mobile import is_mlperf_mobile, mlperf_mobile_file
 from farm.harness.external.results import MAX_IMPORT_BYTES, ExternalFile, checked_file
@@ -94,6 +95,8 @@ def _of_json(documents: Sequence[Any]) -> ExternalFile:
         return llama_bench_file(records)
     if is_leaderboard(first):
         return leaderboard_file(records)
+    if len(records) == 1 and is_live_timing(first):
+        return live_timing_file(first)
     if len(records) == 1 and is_mlperf_mobile(first):
         return mlperf_mobile_file(first)
     if len(records) == 1 and is_ai_hub(first):

@@ -35,7 +35,7 @@ class ImportFormat(StrEnum):
     #: What benchmark_model writes to --result_file_path.
     BENCHMARK_RESULT = "benchmark-result"
     XCTEST = "xctest"
-    #: The output of a tool that has an adapter.
+    #: The output of a tool that has an adapter, or of `farm live time`.
     LOG = "log"
 
 

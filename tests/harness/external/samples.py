@@ -169,6 +169,25 @@ BENCHMARK_MODEL = (
     "INFO: Inference timings in us: Init: 9000, First inference: 6000, Warmup (avg): 5100,"
     " Inference (avg): 5000.5\n"
 )
+LIVE_TIMING = {
+    "driven": "live",
+    "tool": "time_evaluator",
+    "tool_version": "0.27",
+    "tvm_ffi": "0.1",
+    "model": "tiny_net",
+    "library_digest": "ab" * 32,
+    "key": "pixel",
+    "device": "PA-1",
+    "program": "cd" * 32,
+    "threads": "1",
+    "inputs": "1x3x32x32:float32",
+    "number": 3,
+    "repeat": 4,
+    "times_ns": [1000.5, 1200.0, 1100.0, 4000.0],
+    "upload_ms": 80.5,
+    "load_ms": 20.25,
+    "measured_at": "2026-05-01T10:00:00.000+00:00",
+}
 
 
 def varint(value: int) -> bytes:
@@ -230,4 +249,5 @@ FILES: dict[str, bytes] = {
     "xctest.log": XCTEST.encode(),
     "testapp.log": TEST_APP.encode(),
     "benchmark_model.log": BENCHMARK_MODEL.encode(),
+    "live.json": json_bytes(LIVE_TIMING),
 }

@@ -124,6 +124,21 @@ def test_a_row_of_the_leaderboard_has_all_its_statistics() -> None:
     assert file.notes == ("[1] is left out: its status is failed",)
 
 
+def test_a_live_timing_is_marked_and_has_mean_median_and_load_time() -> None:
+    mean, median, load = results("live.json")
+    assert (mean.value, mean.statistic, mean.unit) == (1825.125, Statistic.MEAN, "ns")
+    assert (median.value, median.statistic) == (1150.0, Statistic.MEDIAN)
+    assert (load.metric, load.value, load.unit) == ("load time", 20.25, "ms")
+    assert (mean.minimum, mean.maximum, mean.sample_count) == (1000.5, 4000.0, 4)
+    assert mean.deviation == pytest.approx(1257.6, abs=0.1)
+    assert (mean.tool, mean.tool_version, mean.model, mean.device) == (
+        *("time_evaluator", "0.27"),
+        *("tiny_net", "PA-1"),
+    )
+    assert {each.settings["driven"] for each in (mean, median, load)} == {"live"}
+    assert (mean.settings["library_digest"], mean.settings["number"]) == ("ab" * 32, 3)
+
+
 def test_an_xctest_line_has_its_values_and_the_name_says_model_and_device() -> None:
     (result,) = read_external_file((XCTEST + XCTEST).encode()).results
     assert (result.metric, result.value, result.unit) == ("Clock Monotonic Time", 0.012, "s")

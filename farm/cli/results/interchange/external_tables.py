@@ -1,5 +1,6 @@
 """Tables of imported files, and of the results in them."""
 
+import json
 from collections.abc import Sequence
 
 from rich.console import RenderableType
@@ -23,6 +24,11 @@ def result_table(views: Sequence[ExternalResultView]) -> RenderableType:
     return _results(views) if views else Text("There is no such result.")
 
 
+def _driven(view: ExternalResultView) -> str:
+    """Return `live` where a client drove the phone, and no plan of the farm."""
+    return str(json.loads(view.settings).get("driven", ""))
+
+
 _imports = Listing[ImportView](
     name("import", lambda view: view.import_id),
     name("file", lambda view: view.name),
@@ -43,6 +49,7 @@ _results = Listing[ExternalResultView](
     name("is", lambda view: view.statistic),
     number("n", lambda view: view.sample_count if view.sample_count is not None else UNKNOWN),
     name("date", lambda view: view.date or UNKNOWN),
+    name("driven", _driven, is_shown=lambda views: any(map(_driven, views))),
 )
 
 

@@ -1,0 +1,159 @@
+"""`farm live`: hold a phone for TVM's RPC, and time a library on such a phone."""
+
+import time
+from contextlib import nullcontext, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from farm.cli.devices.adb import is_attached_here
+from farm.cli.devices.live.timing import (
+    LiveTiming,
+    TimingRequest,
+    declared_shapes,
+    measure,
+    record,
+)
+from farm.cli.devices.reservation import reserve_device
+from farm.cli.shell.address import connect
+from farm.cli.shell.identity import operator_request, require_identity
+from farm.cli.shell.options import DeviceName, Json
+from farm.cli.shell.output import print_data, print_json, print_notice
+from farm.client.farm_client import FarmClient
+from farm.core.base.ids import DeviceId
+from farm.core.base.units import duration_text
+from farm.core.errors import Conflict, FarmUnreachable, HostError
+from farm.presentation.text import seconds
+from farm.variants.build import interpreter_of
+from farm.wire.documents.devices import ReleaseRequest
+
+app = typer.Typer(no_args_is_help=True)
+
+_REASON = "driven live by TVM's RPC"
+_HARNESS = "tvm_benchmark"
+
+
+@app.command()
+def tvm(
+    device: DeviceName,
+    span: Annotated[
+        str, typer.Option("--for", metavar="TIME", help="The longest time from now: 30m, 2h.")
+    ] = "1h",
+    key: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="By which clients request it; default: the device's name."),
+    ] = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="PORT", help="Port of the tracker; 0: a free one.")
+    ] = 0,
+    harness: Annotated[
+        str, typer.Option(metavar="NAME", help="Harness whose program serves the sessions.")
+    ] = _HARNESS,
+) -> None:
+    """Reserve a device and serve it by TVM's tracker and RPC, for a loop of edit, compile and time.
+
+    It runs on the host that the device is attached to, until Ctrl-C or the end of the time, and then releases
+    the device; until then the farm runs no job there. One client after the other has the device, by priority.
+
+    Example: farm live tvm bench-a --for 2h --key pixel
+    """
+    with connect() as farm:
+        view = farm.device(device)
+        end_s = time.monotonic() + seconds(span)
+        try:
+            reserve_device(farm, device, seconds(span), _REASON, detached="It is released")
+            access = farm.adb_access(view.device_id, require_identity())
+            if not is_attached_here(access):
+                raise HostError(
+                    f"{view.name} is attached to {access.host}, not to this machine",
+                    hint=f"run it there: ssh {access.host} farm live tvm {view.name}",
+                )
+            # Imported here: laptops, which have no adb, time libraries too.
+            from farm.cli.devices.live.hold import Hold, serve_phone
+
+            hold = Hold(
+                access=access,
+                name=view.name,
+                by=require_identity(),
+                end_s=end_s,
+                key=key or view.name,
+                harness=harness,
+                port=port,
+            )
+            serve_phone(farm, hold)
+        finally:
+            _release(farm, view.device_id)
+
+
+def _release(farm: FarmClient, device_id: DeviceId) -> None:
+    # Another person's reservation is not ended; a farm that does not answer ends it when its time is over.
+    with suppress(Conflict, FarmUnreachable):
+        request = operator_request(ReleaseRequest, force=False, assert_clean=False, reason=None)
+        print_notice(f"{farm.change_device(device_id, 'release', request).message}.")
+
+
+@app.command("time")
+def time_library(
+    library: Annotated[Path, typer.Argument(metavar="LIBRARY", help="A library that TVM compiled.")],
+    tracker: Annotated[str, typer.Option(metavar="HOST:PORT", help="As `farm live tvm` prints it.")],
+    key: Annotated[str, typer.Option(metavar="KEY", help="Of the phone, as `farm live tvm` prints it.")],
+    inputs: Annotated[
+        list[str],
+        typer.Option("--input", metavar="SPEC", help="Shape and type: 1x3x224x224:float32; repeatable."),
+    ],
+    number: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Calls between two readings of the clock.")
+    ] = 3,
+    repeat: Annotated[int, typer.Option(min=1, metavar="N", help="Samples, each the mean of --number.")] = 10,
+    wait: Annotated[str, typer.Option(metavar="TIME", help="How long to wait for the phone.")] = "5m",
+    deadline: Annotated[
+        str, typer.Option(metavar="TIME", help="How long the session may last; the phone ends it.")
+    ] = "60s",
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name of the network; default: the file's.")
+    ] = None,
+    python: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A Python with TVM; default: `farm env`'s.")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--record/--no-record", help="Record the result at the farm.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Time a library by TVM's `time_evaluator` on a phone of `farm live tvm`, or of another tracker.
+
+    The result is recorded as driven live, among those that the farm's plans did not measure: it enters no
+    comparison. To compare, measure with `farm run`.
+
+    Example: farm live time net.so --tracker 127.0.0.1:9190 --key pixel --input 1x3x224x224:float32
+    """
+    request = TimingRequest(
+        library=library,
+        tracker=tracker,
+        key=key,
+        inputs=declared_shapes(inputs),
+        number=number,
+        repeat=repeat,
+        wait_s=seconds(wait),
+        deadline_s=seconds(deadline),
+    )
+    with nullcontext(python) if python else interpreter_of("tvm", print_notice) as chosen:
+        timing = measure(request, chosen, model)
+    recorded = None
+    if keep:
+        with connect() as farm:
+            recorded = record(farm, timing).import_id
+    if as_json:
+        print_json({**asdict(timing), "import_id": recorded})
+        return
+    print_data(_text(timing))
+    if recorded is not None:
+        print_notice(f"Recorded as import {recorded}, driven live: it enters no comparison.")
+
+
+def _text(timing: LiveTiming) -> str:
+    return (
+        f"{timing.model} on {timing.device or timing.key}: mean {duration_text(timing.mean_ns)}, "
+        f"median {duration_text(timing.median_ns)}, standard deviation {duration_text(timing.deviation_ns)} "
+        f"({timing.repeat} samples of {timing.number} calls, TVM {timing.tool_version})"
+    )

@@ -1,0 +1,167 @@
+"""Sessions of TVM's RPC on a phone: a process each, connected by adb's shell, with a folder of its own."""
+
+import asyncio
+import secrets
+from asyncio import StreamReader, StreamWriter
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from string import Template
+
+from agents.adb.client import AdbDevice
+from agents.device.device_cache import ensure_cached
+from agents.device.paths import work_folder
+from farm.core.base.ids import Digest
+from farm.core.errors import HarnessInvalid
+from farm.core.programs.bundle import Bundle, command_words, plan_files
+from farm.core.runs.plan import placeholder_values
+
+_READ_BYTES = 256 * 1024
+_SHELL_DEADLINE_S = 30.0
+#: From the end of a client to that of its process, 2 s later at most, and the removal of its files.
+_END_S = 15.0
+_FOLDER = "live-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LivePhone:
+    """A phone with the program that serves sessions in its cache."""
+
+    device: AdbDevice
+    #: Runs `adb` on the phone, up to its command.
+    adb: Sequence[str]
+    environment: Mapping[str, str]
+    bundle: Bundle
+    path_by_name: Mapping[str, str]
+    say: Callable[[str], None]
+
+    async def clear(self) -> None:
+        """Remove what a session left whose phone was cut off or restarted."""
+        await self.device.shell(f"rm -rf {quote(self._folders)}*", deadline_s=_SHELL_DEADLINE_S)
+
+    async def check_starts(self) -> None:
+        """Start the program once, without a client.
+
+        Raises:
+            HarnessInvalid: it does not start on this phone, or serves no sessions.
+            DeviceError: the phone went away, or was too slow.
+        """
+        done = await self.device.shell(self._command(1), deadline_s=_SHELL_DEADLINE_S)
+        if done.exit_code != 0:
+            raise HarnessInvalid(
+                f"{self.bundle.entry} serves no session on {self.device.serial}: {done.message[:300]}",
+                hint="register one that does: docs/harnesses.md#drive-a-phone-live-by-tvms-rpc",
+            )
+
+    async def serve_session(self, reader: StreamReader, writer: StreamWriter, seconds: int) -> None:
+        """Connect a client with a process on the phone, until either ends.
+
+        A client that goes away, or a command that ends however it may, closes the process's input: then it
+        ends, and its folder is removed by the shell that started it.
+        """
+        process = await asyncio.create_subprocess_exec(
+            *self.adb,
+            *("shell", "-T", self._command(seconds)),
+            env=dict(self.environment),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            # Ctrl-C is for the command, which ends the session.
+            start_new_session=True,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        to_phone = asyncio.create_task(_copy(reader, process.stdin))
+        to_client = asyncio.create_task(_copy(process.stdout, writer))
+        said = asyncio.create_task(self._pass_on(process))
+        try:
+            await asyncio.wait((to_phone, to_client), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            to_phone.cancel()
+            process.stdin.close()
+            # Once more cancelled, it would leave the process behind.
+            await asyncio.shield(asyncio.create_task(_ended(process, to_client, said)))
+
+    async def _pass_on(self, process: Process) -> None:
+        assert process.stderr is not None
+        while line := await process.stderr.readline():
+            self.say(f"phone: {line.decode(errors='replace').rstrip()}")
+
+    def _command(self, seconds: int) -> str:
+        """Return the shell's command for one session of so many seconds, which leaves no file behind."""
+        work, files = f"{self._folders}{secrets.token_hex(4)}", plan_files(self.bundle)
+        values = placeholder_values(work=work, path_by_name=self.path_by_name)
+        words = command_words(self.bundle, [f"--serve={seconds}"])
+        variables = [f"{name}={value}" for name, value in self.bundle.env.items()]
+        filled = [quote(Template(word).substitute(values)) for word in ("env", *variables, *words)]
+        links = [(self.path_by_name[file.name], f"{work}/{file.path}") for file in files if file.path]
+        folders = sorted({work, *(str(Path(path).parent) for _, path in links)})
+        return "\n".join(
+            [
+                # The shell of a connection that breaks goes on, to remove the folder.
+                "trap '' HUP",
+                f"mkdir -p {' '.join(map(quote, folders))} || exit 1",
+                *(f"ln -s {quote(cached)} {quote(path)} || exit 1" for cached, path in links),
+                f"cd {quote(work)} || exit 1",
+                " ".join(filled),
+                "code=$?",
+                f"cd / && rm -rf {quote(work)}",
+                "exit $code",
+            ]
+        )
+
+    @property
+    def _folders(self) -> str:
+        """Return what the paths of all sessions' folders begin with."""
+        return f"{work_folder(self.device.work_root)}/{_FOLDER}"
+
+
+async def live_phone(
+    device: AdbDevice,
+    bundle: Bundle,
+    local_path: Callable[[Digest], Awaitable[Path]],
+    adb: Sequence[str],
+    environment: Mapping[str, str],
+    say: Callable[[str], None],
+) -> LivePhone:
+    """Push the program to the phone's cache, and start it once.
+
+    Raises:
+        HarnessInvalid: it does not start there.
+        DeviceError, HostError: it cannot be pushed.
+    """
+    cached = await ensure_cached(device, plan_files(bundle), local_path)
+    phone = LivePhone(
+        device=device,
+        adb=adb,
+        environment=environment,
+        bundle=bundle,
+        path_by_name=cached.path_by_name,
+        say=say,
+    )
+    await phone.clear()
+    await phone.check_starts()
+    return phone
+
+
+async def _copy(source: StreamReader, sink: StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await source.read(_READ_BYTES):
+            sink.write(data)
+            await sink.drain()
+
+
+async def _ended(process: Process, to_client: "asyncio.Task[None]", said: "asyncio.Task[None]") -> None:
+    """Wait for the end of a process whose input is closed; kill adb where the phone does not answer."""
+    try:
+        async with asyncio.timeout(_END_S):
+            await to_client
+            await said
+            await process.wait()
+    except TimeoutError:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()

@@ -1,0 +1,1 @@
+"""Phones that a client drives live."""
