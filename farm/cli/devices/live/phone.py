@@ -1,6 +1,7 @@
 """Sessions of TVM's RPC on a phone: a process each, connected by adb's shell, with a folder of its own."""
 
 import asyncio
+import math
 import secrets
 from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import PIPE, Process
@@ -49,7 +50,9 @@ class LivePhone:
             HarnessInvalid: it does not start on this phone, or serves no sessions.
             DeviceError: the phone went away, or was too slow.
         """
-        done = await self.device.shell(self._command(1), deadline_s=_SHELL_DEADLINE_S)
+        command = self._command(math.ceil(_SHELL_DEADLINE_S))
+        # Its input is at its end, and so is the session.
+        done = await self.device.shell(command, deadline_s=_SHELL_DEADLINE_S)
         if done.exit_code != 0:
             raise HarnessInvalid(
                 f"{self.bundle.entry} serves no session on {self.device.serial}: {done.message[:300]}",
@@ -62,33 +65,8 @@ class LivePhone:
         A client that goes away, or a command that ends however it may, closes the process's input: then it
         ends, and its folder is removed by the shell that started it.
         """
-        process = await asyncio.create_subprocess_exec(
-            *self.adb,
-            *("shell", "-T", self._command(seconds)),
-            env=dict(self.environment),
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            # Ctrl-C is for the command, which ends the session.
-            start_new_session=True,
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        to_phone = asyncio.create_task(_copy(reader, process.stdin))
-        to_client = asyncio.create_task(_copy(process.stdout, writer))
-        said = asyncio.create_task(self._pass_on(process))
-        try:
-            await asyncio.wait((to_phone, to_client), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            to_phone.cancel()
-            process.stdin.close()
-            # Once more cancelled, it would leave the process behind.
-            await asyncio.shield(asyncio.create_task(_ended(process, to_client, said)))
-
-    async def _pass_on(self, process: Process) -> None:
-        assert process.stderr is not None
-        while line := await process.stderr.readline():
-            self.say(f"phone: {line.decode(errors='replace').rstrip()}")
+        words = [*self.adb, "shell", "-T", self._command(seconds)]
+        await connect_process(words, self.environment, reader, writer, self.say)
 
     def _command(self, seconds: int) -> str:
         """Return the shell's command for one session of so many seconds, which leaves no file behind."""
@@ -145,6 +123,43 @@ async def live_phone(
     await phone.clear()
     await phone.check_starts()
     return phone
+
+
+async def connect_process(
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    reader: StreamReader,
+    writer: StreamWriter,
+    say: Callable[[str], None],
+) -> None:
+    """Run a command with a connection as its input and output, until either ends; report its errors."""
+    process = await asyncio.create_subprocess_exec(
+        *words,
+        env=dict(environment),
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+        # Ctrl-C is for the command that serves, which ends the session.
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    to_process = asyncio.create_task(_copy(reader, process.stdin))
+    to_client = asyncio.create_task(_copy(process.stdout, writer))
+    said = asyncio.create_task(_pass_on(process, say))
+    try:
+        await asyncio.wait((to_process, to_client), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        to_process.cancel()
+        process.stdin.close()
+        # Once more cancelled, it would leave the process behind.
+        await asyncio.shield(asyncio.create_task(_ended(process, to_client, said)))
+
+
+async def _pass_on(process: Process, say: Callable[[str], None]) -> None:
+    assert process.stderr is not None
+    while line := await process.stderr.readline():
+        say(f"phone: {line.decode(errors='replace').rstrip()}")
 
 
 async def _copy(source: StreamReader, sink: StreamWriter) -> None:
