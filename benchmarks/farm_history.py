@@ -3,12 +3,15 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from random import Random
 
 from farm.core.results.history.changes.points import BASELINE, Cause, Point
 
 #: First day of all histories.
 FIRST_DAY = 739_000
+#: Begins the name of a network that is measured once.
+_COMPARED = "compared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,12 @@ class Farm:
     unequal: float = 1.0
     #: Slower on work days than at weekends.
     weekday: float = 0.0
+    #: Chance that a variant comes late to the farm, and that it is retired.
+    turnover: float = 0.0
+    #: Each so many days, a pair of its own is measured once on each device, as `farm compare` does; 0: never.
+    compared_every: int = 0
+    #: Whether harnesses take turns, day by day.
+    in_turn: bool = False
     #: Standard deviation, over series, of how much more or less they feel the heat of their device.
     heat_in_ratio: float = 0.0
     #: Chance of a session with three times the noise.
@@ -96,6 +105,9 @@ class Cell:
     network: str
     variant: str
     harness: str
+    #: The first day on which it may be measured, and the first on which it is not any more.
+    since: int = FIRST_DAY
+    until: int = 2 * FIRST_DAY
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,6 +117,11 @@ class History:
     points: list[Point]
     cells: Sequence[Cell]
     events: list[Event]
+
+
+def is_lasting(cell: Cell) -> bool:
+    """Return whether a series is measured more than once."""
+    return not cell.network.startswith(_COMPARED)
 
 
 class Simulation:
@@ -120,18 +137,29 @@ class Simulation:
 
     def _cells(self) -> Iterator[Cell]:
         farm = self.farm
+        slots = [(network, variant) for network in range(farm.networks) for variant in range(farm.variants)]
+        lives = {slot: self._life() if slot[1] and farm.turnover else () for slot in slots}
         for number in range(farm.devices):
-            for network in range(farm.networks):
-                for variant in range(farm.variants):
-                    name = BASELINE if variant == 0 else f"v{variant}"
-                    yield Cell(
-                        f"d{number}/n{network}/{name}",
-                        f"d{number}",
-                        f"m{number % farm.models}",
-                        f"n{network}",
-                        name,
-                        f"h{network % farm.harnesses}",
-                    )
+            for network, variant in slots:
+                yield self._cell(
+                    number, f"n{network}", variant, f"h{network % farm.harnesses}", *lives[network, variant]
+                )
+        if farm.compared_every:
+            for day in range(FIRST_DAY, FIRST_DAY + farm.days, farm.compared_every):
+                for number, variant in product(range(farm.devices), range(2)):
+                    yield self._cell(number, f"{_COMPARED}{day}", variant, "h0", day, day + 1)
+
+    def _cell(self, number: int, network: str, variant: int, harness: str, *life: int) -> Cell:
+        name = f"v{variant}" if variant else BASELINE
+        model = f"m{number % self.farm.models}"
+        return Cell(f"d{number}/{network}/{name}", f"d{number}", model, network, name, harness, *life)
+
+    def _life(self) -> tuple[int, int]:
+        """Return the first day of a variant, and the one on which it is retired."""
+        days, turnover = self.farm.days, self.farm.turnover
+        since = self.random.randrange(days // 2) if self.random.random() < turnover else 0
+        until = self.random.randrange(days // 2, days) if self.random.random() < turnover else days
+        return FIRST_DAY + since, FIRST_DAY + until
 
     def when(self) -> int:
         """Return a day with sessions before and after it."""
@@ -209,6 +237,7 @@ class Simulation:
                 step = farm.wander_size * restless[device] * math.sqrt(1 - rho**2)
                 wander[device] = rho * wander[device] + random.gauss(0, step)
                 walked[device] += random.gauss(0, farm.walk)
+                present = [cell for cell in cells if self._is_measured(cell, day)]
                 for session in range(farm.per_day):
                     if day < starts[device] or day in away[device] or random.random() > farm.cadence:
                         continue
@@ -218,7 +247,7 @@ class Simulation:
                         shared += random.uniform(0.03, 0.12)
                     scale = 3.0 if farm.restless and random.random() < farm.restless else 1.0
                     times: dict[str, float] = {}
-                    for cell in cells:
+                    for cell in present:
                         sigma, phi = noise[cell.name], farm.ratio_correlation
                         carried[cell.name] = phi * carried[cell.name] + math.sqrt(1 - phi**2) * self._noise()
                         value = level[cell.name] + feels[cell.name] * shared
@@ -230,8 +259,20 @@ class Simulation:
                                 grown = 1.0 if not event.ramp else min((day - since) / event.ramp, 1.0)
                                 value += event.delta * grown
                         times[cell.name] = value
-                    points += self._session(day, f"{day}T{session}", cells, times, noise)
-        return History(points=points, cells=self.cells, events=[e for e in self.events if e.day_by_series])
+                    for lasting in (True, False):
+                        together = [cell for cell in present if is_lasting(cell) is lasting]
+                        time = f"{day}T{session}{'' if lasting else _COMPARED}"
+                        points += self._session(day, time, together, times, noise)
+        return History(
+            points=points,
+            cells=list(filter(is_lasting, self.cells)),
+            events=[e for e in self.events if e.day_by_series],
+        )
+
+    def _is_measured(self, cell: Cell, day: int) -> bool:
+        harnesses = self.farm.harnesses
+        is_due = not self.farm.in_turn or cell.harness == f"h{day % harnesses}"
+        return is_due and cell.since <= day < cell.until
 
     def _noise(self) -> float:
         if not self.farm.tails:

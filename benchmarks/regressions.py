@@ -43,6 +43,8 @@ class Counts:
     events: dict[float, int] = field(default_factory=dict)
     found: dict[float, int] = field(default_factory=dict)
     sessions: list[int] = field(default_factory=list)
+    #: Changes that were found, drifts left out, as a share of what happened.
+    shares: list[float] = field(default_factory=list)
     series_months: float = 0.0
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
@@ -56,6 +58,7 @@ class Counts:
             for size, count in theirs.items():
                 mine[size] = mine.get(size, 0) + count
         self.sessions += other.sessions
+        self.shares += other.shares
         self.series_months += other.series_months
         self.seconds += other.seconds
         self.notes += other.notes
@@ -71,7 +74,8 @@ class Counts:
             f"{name:<34}{self.right / self.told if self.told else 1:>8.1%}"
             f"{''.join(recalls)}{self.cause / self.right if self.right else 1:>8.1%}"
             f"{1000 * wrong / self.series_months:>8.2f}"
-            f"{median(self.sessions) if self.sessions else math.nan:>6.1f}{sum(self.events.values()):>8}"
+            f"{median(self.sessions) if self.sessions else math.nan:>6.1f}"
+            f"{median(self.shares) if self.shares else math.nan:>6.2f}{sum(self.events.values()):>8}"
         )
 
 
@@ -131,9 +135,15 @@ def judge(history: History, farm: Farm) -> Counts:
     counts.seconds = time.process_time() - started
     counts.series_months = len(history.cells) * farm.days / 30.4
     counts.told = len(changes)
+    newest = {point.series: point.day for point in history.points}
     told: set[int] = set()
     for change in changes:
-        names = covered(change, history.cells, history)
+        names = {
+            name
+            for name in covered(change, history.cells, history)
+            # What was retired before does not belong to it.
+            if newest.get(name, 0) >= change.day
+        }
         match = next((e for e in history.events if id(e) not in told and is_right(change, names, e)), None)
         label = change.series or dict(change.scope)
         if match is None:
@@ -155,6 +165,7 @@ def judge(history: History, farm: Farm) -> Counts:
                 p.day for p in history.points if match.day <= p.day <= change.told and p.device in devices
             }
             counts.sessions.append(len(days))
+            counts.shares.append(change.delta / match.delta)
     for event in history.events:
         counts.events[event.size] = counts.events.get(event.size, 0) + 1
         if id(event) in told:
@@ -187,6 +198,8 @@ FARMS = {
     "no errors": Farm(errors="none", retracted=0.1),
     "small errors": Farm(errors="small", outages=3.0, late=0.4),
     "large errors": Farm(errors="large"),
+    "turnover": Farm(turnover=0.4, compared_every=3, variants=4),
+    "harnesses in turn": Farm(harnesses=2, networks=4, in_turn=True),
     "plain": Farm(noise=(0.005, 0.03), wander=0.0, wander_size=0.01, age=0.02, outages=0.5),
     "plain, heat": Farm(devices=20, models=5, networks=2, noise=(0.005, 0.02), wander=0.7),
     "plain, 40 devices": Farm(devices=40, models=8, networks=2, days=120, wander=0.0, wander_size=0.01),
@@ -268,6 +281,8 @@ def goals(totals: dict[str, Counts]) -> Iterator[str]:
                     f"recall at {size:.0%}", loud.found.get(size, 0), loud.events[size], at_least=least
                 )
         yield _goal("right cause", loud.cause, loud.right, at_least=0.90)
+        near = sum(0.5 <= share <= 1.5 for share in loud.shares)
+        yield _goal("size within a half", near, len(loud.shares), at_least=0.95)
         yield f"{'sessions until told':<34}{told:>8.1f}  at most  5  {'MET' if told <= 5 else 'MISSED'}"
     if quiet is not None:
         wrong = quiet.told - quiet.right
@@ -312,7 +327,7 @@ def main() -> None:
                 for name in (f"{kind}{play}", f"{kind}farm {farm}", total):
                     totals.setdefault(name, Counts()).add(counts)
     print(f"{'':<34}{'precis.':>8}" + "".join(f"{f'{s:.0%}':>7}" for s in SIZES), end="")
-    print(f"{'cause':>8}{'wrong/k':>8}{'told':>6}{'events':>8}")
+    print(f"{'cause':>8}{'wrong/k':>8}{'told':>6}{'size':>6}{'events':>8}")
     for name in sorted(totals):
         print(totals[name].row(name))
     print(*goals(totals), sep="\n")
