@@ -300,7 +300,7 @@ def _virtual_devices(options: UpOptions, folder: Path) -> tuple[str, ...]:
     if not options.virtual:
         return ()
     nnapi = build_nnapi_library(folder / NNAPI_FOLDER) if options.virtual_nnapi else None
-    return tuple(phone.address for phone in start_devices(options.virtual, folder, nnapi=nnapi))
+    return tuple(device.address for device in start_devices(options.virtual, folder, nnapi=nnapi))
 
 
 def _announce(folder: Path, url: str) -> None:

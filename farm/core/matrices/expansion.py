@@ -348,11 +348,11 @@ def _no_runnable_cell_error(
     )
 
 
-def _on_devices_text(phones: Sequence[str]) -> str:
-    if not phones:
+def _on_devices_text(names: Sequence[str]) -> str:
+    if not names:
         return ""
-    more = f" and {len(phones) - _DEVICES_SHOWN} more" if len(phones) > _DEVICES_SHOWN else ""
-    return f" ({', '.join(phones[:_DEVICES_SHOWN])}{more})"
+    more = f" and {len(names) - _DEVICES_SHOWN} more" if len(names) > _DEVICES_SHOWN else ""
+    return f" ({', '.join(names[:_DEVICES_SHOWN])}{more})"
 
 
 def find_incompatibility(

@@ -156,7 +156,7 @@ def _reasons(connection: Connection, job: Job, device: Device, fleet: _Fleet) ->
             return attempt_reasons(_live_attempt(connection, job, device))
         case JobState.QUEUED:
             all_blockers = blockers(fleet.load.state_of(device), check=job.kind is JobKind.CHECK)
-            of_phone = [
+            of_device = [
                 blocker_reason(blocker, _place(device), blocked_since(connection, device, blocker))
                 for blocker in actionable_first(all_blockers)
             ]
@@ -164,7 +164,7 @@ def _reasons(connection: Connection, job: Job, device: Device, fleet: _Fleet) ->
             of_check = _of_check(connection, device) if _UNCHECKED & set(all_blockers) else []
             return [
                 *_of_host(device, fleet.incidents),
-                *of_phone,
+                *of_device,
                 *(of_check if job.kind is JobKind.BENCHMARK else []),
                 *([] if off is None else [off.reason()]),
             ]

@@ -44,16 +44,16 @@ class AlarmScan:
 
     def look(self, connection: Connection, *, now: datetime, up_since: datetime) -> None:
         """Make one round."""
-        phones = devices.list_devices(connection)
+        fleet = devices.list_devices(connection)
         open_keys = {alarm.key for alarm in alarm_store.open_alarms(connection)}
         findings = [
-            *device_findings(Tx(connection, now), phones, self.rules, raised=open_keys, up_since=up_since),
-            *host_findings(Tx(connection, now), phones, self.rules, raised=open_keys, up_since=up_since),
+            *device_findings(Tx(connection, now), fleet, self.rules, raised=open_keys, up_since=up_since),
+            *host_findings(Tx(connection, now), fleet, self.rules, raised=open_keys, up_since=up_since),
             *starved_findings(Tx(connection, now), self.rules, raised=open_keys, up_since=up_since),
             *standing_findings(connection),
         ]
         _clear_others(Tx(connection, now), {finding.key for finding in findings}, up_since=up_since)
-        _clear_of_retired(Tx(connection, now), phones)
+        _clear_of_retired(Tx(connection, now), fleet)
         open_keys = _known_alarms(Tx(connection, now))
         for finding in findings:
             if finding.key not in open_keys:
@@ -89,9 +89,9 @@ def _clear_others(tx: Tx, keys: Collection[AlarmKey], *, up_since: datetime) -> 
             alarm_store.clear_alarm(tx.by("farm"), alarm, cause=_OVER_CAUSE)
 
 
-def _clear_of_retired(tx: Tx, phones: Sequence[Device]) -> None:
+def _clear_of_retired(tx: Tx, fleet: Sequence[Device]) -> None:
     """Clear the alarms of what is retired: no check or recovery would end them any more."""
-    retired = {device.device_id for device in phones if device.admin is Admin.RETIRED}
+    retired = {device.device_id for device in fleet if device.admin is Admin.RETIRED}
     for alarm in alarm_store.open_alarms(tx.connection):
         if alarm.subject is AlarmSubject.DEVICE and alarm.subject_id in retired:
             alarm_store.clear_alarm(tx.by("farm"), alarm, cause="the phone is retired")
