@@ -125,7 +125,7 @@ def test_zooming_outlives_a_part_that_is_sent_again(browser: Browser, url: str) 
         # The answer comes before the figures are replaced: those that are there by now do not count.
         tab.page.evaluate("document.querySelectorAll('figure').forEach((one) => { one.dataset.old = ''; })")
         tab.page.evaluate("htmx.trigger(document.getElementById('part-trends'), 'changed')")
-        tab.page.wait_for_function("document.querySelectorAll('figure.plotted:not([data-old])').length === 2")
+        expect(tab.page.locator("figure.plotted:not([data-old])")).to_have_count(2)
         expect(tab.page.locator(".zoom")).to_have_count(2)
         assert drawn(tab.page) == zoomed
         assert tab.complaints == []
