@@ -39,7 +39,8 @@ T = TypeVar("T")
 
 CHECKOUT = Path(farm.__file__).parent.parent
 _FARM = (sys.executable, "-m", "farm.cli.shell.main", "up", "--no-agent")
-_STOP_S = 20.0
+#: A farm that is killed while it stops says nothing of its runs: on a busy machine it takes its time.
+_STOP_S = 60.0
 #: One that does not stand still ends at once.
 _ADB_STOP_S = 3.0
 
