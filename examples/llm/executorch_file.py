@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
-from network import EPSILON, SIZES, TINY, Sizes, drawn, vocabulary
+from network import EPSILON, SIZES, Sizes, drawn, vocabulary, write_files
 from torch import nn
 
 #: Tokens that the cache has room for; a prompt may have all of them but one.
@@ -178,15 +178,5 @@ def _quantized(net: nn.Module) -> nn.Module:
     return net
 
 
-def main() -> None:
-    """Write the tokenizer and the formats of the command line, or all, into its folder."""
-    folder, *words = sys.argv[1:]
-    sizes = TINY if "--tiny" in words else SIZES
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    (Path(folder) / TOKENIZER).write_bytes(tokenizer(sizes))
-    for precision in [word for word in words if word in PRECISIONS] or PRECISIONS:
-        write(Path(folder) / f"random-{precision}.pte", precision, sizes)
-
-
 if __name__ == "__main__":
-    main()
+    write_files(sys.argv[1:], "random-{}.pte", PRECISIONS, write, {TOKENIZER: tokenizer})

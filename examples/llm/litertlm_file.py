@@ -19,7 +19,7 @@ import flatbuffers
 import numpy
 from ai_edge_litert import schema_py_generated as schema
 from litert_lm_builder import litertlm_builder
-from network import EPSILON, SIZES, TINY, Sizes, drawn, vocabulary
+from network import EPSILON, SIZES, Sizes, drawn, vocabulary, write_files
 
 #: Tokens of a prompt at once, and all tokens that the cache has room for.
 PREFILL, CONTEXT = 128, 512
@@ -348,14 +348,5 @@ def write(path: Path, precision: str, sizes: Sizes = SIZES) -> None:
             builder.build(file)
 
 
-def main() -> None:
-    """Write every format into the folder of the command line."""
-    folder = Path(sys.argv[1])
-    folder.mkdir(parents=True, exist_ok=True)
-    for precision in PRECISIONS:
-        sizes = TINY if "--tiny" in sys.argv[2:] else SIZES
-        write(folder / f"random-{precision}.litertlm", precision, sizes)
-
-
 if __name__ == "__main__":
-    main()
+    write_files(sys.argv[1:], "random-{}.litertlm", PRECISIONS, write, {})

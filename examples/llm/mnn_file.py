@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy
 import onnx
-from network import EPSILON, SIZES, TINY, Sizes, drawn, vocabulary
+from network import EPSILON, SIZES, Sizes, drawn, vocabulary, write_files
 from onnx import TensorProto, helper, numpy_helper
 
 _QUANTIZED = {
@@ -249,16 +249,5 @@ BESIDE = {
 }
 
 
-def main() -> None:
-    """Write the formats of the command line, or all, and what is beside them, into its folder."""
-    folder, *words = sys.argv[1:]
-    sizes = TINY if "--tiny" in words else SIZES
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    for name, content in BESIDE.items():
-        (Path(folder) / name).write_bytes(content(sizes))
-    for precision in [word for word in words if word in PRECISIONS] or PRECISIONS:
-        write(Path(folder) / f"random-{precision}.mnn", precision, sizes)
-
-
 if __name__ == "__main__":
-    main()
+    write_files(sys.argv[1:], "random-{}.mnn", PRECISIONS, write, BESIDE)

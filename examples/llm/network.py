@@ -4,8 +4,9 @@ The vocabulary is made up. Weights are drawn, not trained: times, memory and pla
 model writes is nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -61,3 +62,27 @@ def vocabulary(sizes: Sizes) -> list[str]:
     """Return three control tokens, one for each byte, and words without a meaning."""
     tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
     return tokens + [f"w{number}" for number in range(sizes.vocabulary - len(tokens))]
+
+
+def write_files(
+    words: Sequence[str],
+    name: str,
+    precisions: Sequence[str],
+    write: Callable[[Path, str, Sizes], None],
+    beside: Mapping[str, Callable[[Sizes], bytes]],
+) -> None:
+    """Write models, and what is beside them, as the words of a command line ask.
+
+    Args:
+        words: a folder, then precisions, of which none means all, and `--tiny`.
+        name: of a model's file, with `{}` for its precision.
+        precisions: all that there are.
+        write: writes a model.
+        beside: contents of the files that stand beside it, by name.
+    """
+    folder, sizes = Path(words[0]), TINY if "--tiny" in words else SIZES
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, content in beside.items():
+        (folder / file).write_bytes(content(sizes))
+    for precision in [word for word in words if word in precisions] or precisions:
+        write(folder / name.format(precision), precision, sizes)

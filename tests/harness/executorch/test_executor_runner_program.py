@@ -1,12 +1,8 @@
 """ExecuTorch, really run: our runner is compiled against the wheel, and its output read by the adapter."""
 
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
@@ -17,11 +13,11 @@ from farm.core.runs.evidence import Evidence, PassEvidence
 from farm.core.runs.measurement import Outcome, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.executorch.executor_runner import ExecutorRunner
+from tests.support.harness.built_programs import built_program
 from tests.support.harness.tool_runs import evidence_of, plan_of
 
 pytestmark = pytest.mark.long
 
-BUILD = Path(__file__).parents[3] / "harnesses" / "compiled" / "executor_runner" / "build.py"
 PROGRAMS = Path(__file__).parents[2] / "support" / "models" / "executorch"
 HARNESS = ExecutorRunner()
 #: What torch makes of ones in the network of both programs: a corner, its neighbour, what is further inside.
@@ -31,17 +27,7 @@ Run = Callable[..., tuple[RunPlan, Evidence]]
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        distribution("executorch")
-    except PackageNotFoundError:
-        pytest.skip("executorch is not installed (pip install --no-deps executorch==1.5.1)")
-    if shutil.which("c++") is None:
-        pytest.skip("there is no C++ compiler")
-    out = tmp_path_factory.mktemp("executor_runner")
-    done = subprocess.run([sys.executable, str(BUILD), str(out)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "farm harness add executor_runner" in done.stdout
-    return out
+    return built_program("executor_runner", "executorch", tmp_path_factory.mktemp("executor_runner"))
 
 
 @pytest.fixture

@@ -1,12 +1,9 @@
 """ONNX Runtime, really run: our runner is compiled with the wheel's library, and read by the adapter."""
 
 import re
-import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
@@ -17,29 +14,21 @@ from farm.core.runs.evidence import Evidence, PassEvidence
 from farm.core.runs.measurement import Outcome, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.onnxruntime.onnxruntime_perf_test import OnnxruntimePerfTest
+from tests.support.harness.built_programs import built_program
 from tests.support.harness.tool_runs import evidence_of, plan_of
 from tests.support.models.onnx_network import convolutions
 
 pytestmark = pytest.mark.long
 
-BUILD = Path(__file__).parents[3] / "harnesses" / "compiled" / "onnxruntime_perf_test" / "build.py"
 HARNESS = OnnxruntimePerfTest()
 Run = Callable[..., tuple[RunPlan, Evidence]]
 
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        distribution("onnxruntime")
-    except PackageNotFoundError:
-        pytest.skip("onnxruntime is not installed (pip install --no-deps onnxruntime==1.31.1)")
-    if shutil.which("c++") is None:
-        pytest.skip("there is no C++ compiler")
-    out = tmp_path_factory.mktemp("onnxruntime_perf_test")
-    done = subprocess.run([sys.executable, str(BUILD), str(out)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "farm harness add onnxruntime_perf_test" in done.stdout
-    return out
+    return built_program(
+        "onnxruntime_perf_test", "onnxruntime", tmp_path_factory.mktemp("onnxruntime_perf_test")
+    )
 
 
 @pytest.fixture

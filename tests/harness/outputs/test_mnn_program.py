@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.harness.registry import get_harness
 from tests.support.harness import tool_samples as sample
+from tests.support.harness.built_programs import built_program
 
 ROOT = Path(__file__).parents[3]
 MODELS = ROOT / "tests" / "support" / "models" / "mnn"
@@ -22,16 +22,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        distribution("mnn")
-    except PackageNotFoundError:
-        pytest.skip("MNN is not installed (pip install --no-deps MNN==3.6.1)")
-    if shutil.which("c++") is None:
-        pytest.skip("there is no C++ compiler")
-    out = tmp_path_factory.mktemp(NAME)
-    build = ROOT / "harnesses" / "compiled" / NAME / "build.py"
-    subprocess.run([sys.executable, str(build), str(out)], check=True, timeout=600)
-    return out
+    return built_program(NAME, "mnn", tmp_path_factory.mktemp(NAME))
 
 
 def evidence(bundle: Path, folder: Path, *words: str) -> Evidence:

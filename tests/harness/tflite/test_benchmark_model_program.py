@@ -1,10 +1,6 @@
 """LiteRT, really run: our `benchmark_model` is compiled with the wheel's library, and read by the adapter."""
 
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
@@ -15,6 +11,7 @@ from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Outcome, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.tflite.benchmark_model import BenchmarkModel
+from tests.support.harness.built_programs import built_program
 from tests.support.harness.tool_runs import evidence_of, plan_of
 
 pytest.importorskip(
@@ -23,7 +20,6 @@ pytest.importorskip(
 samples = pytest.importorskip("tests.support.models.tflite_samples")
 pytestmark = pytest.mark.long
 
-BUILD = Path(__file__).parents[3] / "harnesses" / "compiled" / "benchmark_model" / "build.py"
 HARNESS = BenchmarkModel()
 Run = Callable[..., tuple[RunPlan, Evidence]]
 #: So that a run takes no second.
@@ -32,17 +28,7 @@ SHORT: dict[str, SettingValue] = {"num_runs": 5, "min_secs": 0.001, "warmup_min_
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        distribution("ai-edge-litert")
-    except PackageNotFoundError:
-        pytest.skip("ai-edge-litert is not installed")
-    if shutil.which("c++") is None:
-        pytest.skip("there is no C++ compiler")
-    out = tmp_path_factory.mktemp("benchmark_model")
-    done = subprocess.run([sys.executable, str(BUILD), str(out)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "farm harness add benchmark_model" in done.stdout
-    return out
+    return built_program("benchmark_model", "ai-edge-litert", tmp_path_factory.mktemp("benchmark_model"))
 
 
 @pytest.fixture

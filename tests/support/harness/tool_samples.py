@@ -11,8 +11,10 @@ from farm.core.devices.condition import Gates
 from farm.core.models.variant import Format, Manifest, VariantFile
 from farm.core.programs.bundle import single_file
 from farm.core.runs.evidence import Evidence
-from farm.core.runs.measurement import Reading, RunFailure
+from farm.core.runs.measurement import Quality, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
+from farm.core.runs.quality import assess_quality
+from farm.core.runs.stats import summarize_samples
 from farm.harness.base.adapter import Harness, RunRequest
 from farm.harness.base.options import flag_defaults
 from farm.harness.registry import get_harness
@@ -110,6 +112,19 @@ def failure(name: str, stdout: str = "", **given: object) -> RunFailure:
     found = read(name, stdout, **given)  # type: ignore[arg-type]
     assert isinstance(found, RunFailure), found
     return found
+
+
+def judged(planned: RunPlan, found: Reading, evidence: Evidence) -> tuple[Quality, str]:
+    """The quality of a run on the CPU, with its reasons in one text."""
+    assessed = assess_quality(
+        found,
+        summarize_samples(found),
+        requested_backend="cpu",
+        evidence=evidence,
+        gates=planned.gates,
+        noise_limit=0.25,
+    )
+    return assessed.quality, " ".join(assessed.reasons)
 
 
 def output(name: str) -> str:

@@ -23,8 +23,9 @@ from farm.variants.environments.runtime_environments import run_command
 from farm.variants.model_zoo import recipes_of
 from farm.variants.recipe import host_abi
 from farm.variants.sources.source import Source, parse_source
-from tests.support.farm.processes import CHECKOUT, FarmProcess, eventually, running_farm_with_agent
+from tests.support.farm.processes import FarmProcess, eventually, running_farm_with_agent
 from tests.support.harness import tool_samples as sample
+from tests.support.harness.built_programs import built_program
 
 pytestmark = [
     pytest.mark.long,
@@ -77,14 +78,7 @@ def this_compiler(say: Say) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("c++") is None:
-        pytest.skip("there is no C++ compiler")
-    out = tmp_path_factory.mktemp("tvm_benchmark")
-    build = CHECKOUT / "harnesses" / "compiled" / "tvm_benchmark" / "build.py"
-    done = subprocess.run([sys.executable, str(build), str(out)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "farm harness add tvm_benchmark" in done.stdout
-    return out
+    return built_program("tvm_benchmark", "apache-tvm", tmp_path_factory.mktemp("tvm_benchmark"))
 
 
 def ran(program: Path, model: Path, *words: str) -> "subprocess.CompletedProcess[str]":

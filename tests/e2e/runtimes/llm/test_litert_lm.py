@@ -3,7 +3,6 @@
 import runpy
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,12 @@ import pytest
 from farm.core.runs.derived.generation import Generation
 from farm.core.runs.measurement import Quality
 from farm.wire.documents.matrices.matrices import AttemptView, CellView
-from tests.support.farm.processes import CHECKOUT, FarmProcess, eventually, running_farm_with_agent
+from tests.support.farm.processes import CHECKOUT, FarmProcess
 
 pytestmark = pytest.mark.long
 
 EXAMPLE = CHECKOUT / "examples" / "llm"
 NAME = "litert_lm_advanced_main"
-_UP = (sys.executable, "-m", "farm.cli.shell.main", "up", "--virtual", "1")
 
 
 @pytest.fixture(scope="module")
@@ -27,17 +25,6 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, str(EXAMPLE / "litertlm_file.py"), str(folder), "--tiny"]
     subprocess.run(command, check=True, timeout=120)
     return folder
-
-
-@pytest.fixture
-def farm(tmp_path: Path) -> Iterator[FarmProcess]:
-    farm = FarmProcess(tmp_path / "farm", command=_UP)
-    with running_farm_with_agent(farm):
-        with farm.client() as client:
-            eventually(lambda: [each.health for each in client.devices()] == ["good"], "it is checked")
-        program = CHECKOUT / "harnesses" / "llm" / NAME
-        farm.cli("harness", "add", NAME, str(program), "--abi", "x86_64")
-        yield farm
 
 
 def run(farm: FarmProcess, path: Path, **settings: Any) -> list[tuple[CellView, AttemptView]]:

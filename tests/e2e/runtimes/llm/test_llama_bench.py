@@ -5,7 +5,6 @@ The program prints what the real one printed here: building that takes minutes (
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,12 +14,11 @@ from farm.cli.files.local_variants import manifest_of_file
 from farm.core.errors import VariantInvalid
 from farm.core.models.variant import Format
 from tests.core.models.llm.test_gguf import gguf
-from tests.support.farm.processes import CHECKOUT, FarmProcess, eventually, running_farm_with_agent
+from tests.support.farm.processes import CHECKOUT, FarmProcess
 from tests.support.harness.tool_samples import output
 
 pytestmark = pytest.mark.long
 
-_UP = (sys.executable, "-m", "farm.cli.shell.main", "up", "--virtual", "1")
 #: It runs a file of the right beginning only, and only with the words of the plan.
 PROGRAM = """#!/bin/sh
 [ "$1 $(head -c 4 "$2")" = "-m GGUF" ] || { echo "error: failed to load model '$2'" >&2; exit 1; }
@@ -49,15 +47,6 @@ def test_the_models_of_the_example_are_whole_and_have_as_many_weights_as_llama_c
         path.write_bytes(path.read_bytes()[:-1])
         with pytest.raises(VariantInvalid, match="not a whole model file"):
             check_model_file(path)
-
-
-@pytest.fixture
-def farm(tmp_path: Path) -> Iterator[FarmProcess]:
-    farm = FarmProcess(tmp_path / "farm", command=_UP)
-    with running_farm_with_agent(farm):
-        with farm.client() as client:
-            eventually(lambda: [each.health for each in client.devices()] == ["good"], "it is checked")
-        yield farm
 
 
 def test_a_gguf_file_is_measured_with_its_rates_and_the_proof_of_the_cpu(

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 from farm.core.runs.derived.generation import Generation
 from farm.wire.documents.matrices.matrices import AttemptView
-from tests.support.farm.processes import CHECKOUT, FarmProcess, eventually, running_farm_with_agent
+from tests.support.farm.processes import CHECKOUT, FarmProcess
 
 pytestmark = [
     pytest.mark.long,
@@ -23,7 +22,6 @@ pytestmark = [
 
 EXAMPLE = CHECKOUT / "examples" / "llm"
 NAME = "llama_main"
-_UP = (sys.executable, "-m", "farm.cli.shell.main", "up", "--virtual", "1")
 #: With this, the times of a tiny model are longer than some steps of the runner's clock.
 TOKENS = 401
 
@@ -34,16 +32,6 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, str(EXAMPLE / "executorch_file.py"), str(folder), "--tiny", "f32"]
     subprocess.run(command, check=True, timeout=300, capture_output=True)
     return folder
-
-
-@pytest.fixture
-def farm(tmp_path: Path) -> Iterator[FarmProcess]:
-    farm = FarmProcess(tmp_path / "farm", command=_UP)
-    with running_farm_with_agent(farm):
-        with farm.client() as client:
-            eventually(lambda: [each.health for each in client.devices()] == ["good"], "it is checked")
-        farm.cli("harness", "add", NAME, str(CHECKOUT / "harnesses" / "llm" / NAME), "--abi", "x86_64")
-        yield farm
 
 
 def generation_of(attempt: AttemptView) -> Generation:

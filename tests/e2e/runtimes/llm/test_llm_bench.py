@@ -2,14 +2,13 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from farm.core.runs.measurement import Quality
-from tests.support.farm.processes import CHECKOUT, FarmProcess, eventually, running_farm_with_agent
+from tests.support.farm.processes import CHECKOUT, FarmProcess
 
 pytestmark = [
     pytest.mark.long,
@@ -23,7 +22,6 @@ EXAMPLE = CHECKOUT / "examples" / "llm"
 NAME = "llm_bench"
 BESIDE = ("config.json", "embeddings_bf16.bin", "llm_config.json", "tokenizer.txt")
 WEIGHTS = "llm.mnn.weight"
-_UP = (sys.executable, "-m", "farm.cli.shell.main", "up", "--virtual", "1")
 
 
 @pytest.fixture(scope="module")
@@ -32,17 +30,6 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, str(EXAMPLE / "mnn_file.py"), str(folder), "--tiny", "int4"]
     subprocess.run(command, check=True, timeout=120)
     return folder
-
-
-@pytest.fixture
-def farm(tmp_path: Path) -> Iterator[FarmProcess]:
-    farm = FarmProcess(tmp_path / "farm", command=_UP)
-    with running_farm_with_agent(farm):
-        with farm.client() as client:
-            eventually(lambda: [each.health for each in client.devices()] == ["good"], "it is checked")
-        program = CHECKOUT / "harnesses" / "llm" / NAME
-        farm.cli("harness", "add", NAME, str(program), "--abi", "x86_64")
-        yield farm
 
 
 def test_a_model_with_its_weights_and_configuration_is_measured(farm: FarmProcess, models: Path) -> None:

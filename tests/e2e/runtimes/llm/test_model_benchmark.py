@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 
 from farm.core.runs.measurement import Quality
 from farm.wire.documents.matrices.matrices import AttemptView
-from tests.support.farm.processes import CHECKOUT, FarmProcess, eventually, running_farm_with_agent
+from tests.support.farm.processes import CHECKOUT, FarmProcess
 
 pytestmark = [
     pytest.mark.long,
@@ -24,7 +23,6 @@ pytestmark = [
 EXAMPLE = CHECKOUT / "examples" / "llm"
 NAME = "model_benchmark"
 BESIDE = ("genai_config.json", "tokenizer.json", "tokenizer_config.json")
-_UP = (sys.executable, "-m", "farm.cli.shell.main", "up", "--virtual", "1")
 
 
 @pytest.fixture(scope="module")
@@ -33,17 +31,6 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, str(EXAMPLE / "genai_file.py"), str(folder), "--tiny", "f32", "int4"]
     subprocess.run(command, check=True, timeout=120)
     return folder
-
-
-@pytest.fixture
-def farm(tmp_path: Path) -> Iterator[FarmProcess]:
-    farm = FarmProcess(tmp_path / "farm", command=_UP)
-    with running_farm_with_agent(farm):
-        with farm.client() as client:
-            eventually(lambda: [each.health for each in client.devices()] == ["good"], "it is checked")
-        program = CHECKOUT / "harnesses" / "llm" / NAME
-        farm.cli("harness", "add", NAME, str(program), "--abi", "x86_64")
-        yield farm
 
 
 def run(farm: FarmProcess, models: Path, precision: str, **settings: Any) -> dict[str, AttemptView]:

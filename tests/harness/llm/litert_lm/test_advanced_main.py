@@ -8,8 +8,6 @@ import pytest
 
 from farm.core.runs.derived.generation import CacheFile, Regime
 from farm.core.runs.measurement import COUNTED, Quality, RunFailure
-from farm.core.runs.quality import assess_quality
-from farm.core.runs.stats import summarize_samples
 from tests.support.harness import tool_samples as sample
 
 NAME = "litert_lm_advanced_main"
@@ -24,15 +22,7 @@ OF_OLD: dict[str, Any] = {"benchmark_prefill_tokens": 1024, "benchmark_decode_to
 def quality(stdout: str, **settings: Any) -> tuple[Quality, str]:
     found = sample.reading(NAME, stdout, stderr=WARM, **settings)
     planned = sample.plan(NAME, **settings)
-    judged = assess_quality(
-        found,
-        summarize_samples(found),
-        requested_backend="cpu",
-        evidence=sample.evidence_of(planned, stdout, stderr=WARM),
-        gates=planned.gates,
-        noise_limit=0.25,
-    )
-    return judged.quality, " ".join(judged.reasons)
+    return sample.judged(planned, found, sample.evidence_of(planned, stdout, stderr=WARM))
 
 
 def tool_words(**settings: Any) -> list[str]:

@@ -1,7 +1,6 @@
 """LiteRT-LM, really run: our C++ program, compiled with the wheel's library, writes what our script does."""
 
 import os
-import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -12,6 +11,7 @@ import pytest
 from farm.harness.base.output_lines import plain_lines
 from farm.harness.llm.litert_lm.benchmark_info import benchmark_infos
 from farm.harness.llm.litert_lm.metrics_proto import metrics_infos
+from tests.support.harness.built_programs import built_program
 
 ROOT = Path(__file__).parents[4]
 PROGRAM = "litert_lm_advanced_main"
@@ -21,16 +21,12 @@ pytestmark = [
         find_spec("litert_lm") is None or find_spec("litert_lm_builder") is None,
         reason="litert-lm-api is not installed (pip install 'benchfarm[litert-lm]')",
     ),
-    pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler"),
 ]
 
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp(PROGRAM)
-    build = ROOT / "harnesses" / "compiled" / PROGRAM / "build.py"
-    subprocess.run([sys.executable, str(build), str(out)], check=True, timeout=600)
-    return out
+    return built_program(PROGRAM, "litert-lm-api", tmp_path_factory.mktemp(PROGRAM))
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,6 @@ import pytest
 from farm.core.runs.derived.generation import Regime
 from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence
 from farm.core.runs.measurement import COUNTED, Quality, Reading, RunFailure
-from farm.core.runs.quality import assess_quality
-from farm.core.runs.stats import summarize_samples
 from farm.harness.registry import get_harness
 from tests.support.harness import tool_samples as sample
 
@@ -48,15 +46,7 @@ def quality(stdout: str, **settings: Any) -> tuple[Quality, str]:
     found = with_pass(stdout, "CPUExecutionProvider", **settings)
     assert isinstance(found, Reading)
     planned = sample.plan(NAME, **settings)
-    judged = assess_quality(
-        found,
-        summarize_samples(found),
-        requested_backend="cpu",
-        evidence=sample.evidence_of(planned, stdout),
-        gates=planned.gates,
-        noise_limit=0.25,
-    )
-    return judged.quality, " ".join(judged.reasons)
+    return sample.judged(planned, found, sample.evidence_of(planned, stdout))
 
 
 def test_a_warm_process_generates_once_before_that_and_shows_what() -> None:
