@@ -125,11 +125,12 @@ def inspect_program_file(path: Path, flags: Collection[str] = ()) -> FileInspect
         raise InvalidInput(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def with_stated_inputs(path: Path, manifest: Manifest) -> Manifest:
-    """Return the manifest of a checked file with the inputs that the file states and the declared sizes.
+def completed_manifest(path: Path, manifest: Manifest) -> Manifest:
+    """Return the manifest of a checked file, completed by what the file shows.
 
-    Operators and their multiply-accumulates are counted in the file, and weights where the manifest does not
-    have their number.
+    That are its inputs with the declared sizes, the ABI of a library, whether torch packed its weights and
+    bundled inputs, operators, multiply-accumulates, a slow path, and the number of weights where the manifest
+    has none.
 
     Raises:
         VariantInvalid: other inputs were declared than the file has.

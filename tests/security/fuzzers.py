@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from farm.blobs.inspection import check_model_file, inspect_program_file, with_stated_inputs
+from farm.blobs.inspection import check_model_file, completed_manifest, inspect_program_file
 from farm.core.base.ids import digest_of
 from farm.core.errors import FarmError
 from farm.core.models.variant import Format, Manifest, Precision, Recipe
@@ -250,7 +250,7 @@ def _inspect(path: Path, format: Format) -> None:
     try:
         inspect_program_file(path, ["--flag"])
         if check_model_file(path) is format:
-            with_stated_inputs(path, manifest)
+            completed_manifest(path, manifest)
     except FarmError:
         return
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.blobs.inspection import check_model_file, with_stated_inputs
+from farm.blobs.inspection import check_model_file, completed_manifest
 from farm.core.errors import VariantInvalid
 from farm.core.models.builders import INT8_DYNAMIC, INT8_WEIGHT_ONLY
 from farm.core.models.variant import Format, SlowPath
@@ -68,7 +68,7 @@ def check_files(built: Sequence[BuiltVariant], format: Format, precisions: Seque
     assert [each.manifest.recipe.precision for each in built] == list(precisions)
     for each in built:
         assert check_model_file(each.path) is format
-        read = with_stated_inputs(each.path, each.manifest)
+        read = completed_manifest(each.path, each.manifest)
         assert (read.slow_path is SlowPath.DYNAMIC_RANGE) is (each.manifest.recipe.precision == INT8_DYNAMIC)
         fidelity = each.manifest.fidelity
         assert fidelity is not None

@@ -12,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from farm.blobs.inspection import (
     check_further_files_of,
     check_model_file,
+    completed_manifest,
     further_files_of,
-    with_stated_inputs,
 )
 from farm.blobs.torch_file import is_converted_for_nnapi
 from farm.cli.files.program_upload import local_digest, matrix_name, upload_files
@@ -216,7 +216,7 @@ def manifest_of_file(
     if (word := find_invalid_name(manifest)) is not None:
         raise InvalidInput(f"{word[:80]!r} is not a name", hint=NAME_RULE)
     check_further_files_of(path, manifest)
-    return with_stated_inputs(path, manifest)
+    return completed_manifest(path, manifest)
 
 
 def named_files(words: Sequence[str]) -> dict[str, Path]:

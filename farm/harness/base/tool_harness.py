@@ -15,10 +15,13 @@ from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import DiagnosticPass, PlanFile, RunPlan
 from farm.harness.base.adapter import ClockScope, RunRequest, located_words, model_files
 from farm.harness.base.options import InputSettings
-from farm.harness.base.result_files import with_result_files
+from farm.harness.base.printed_files import printed_files, with_printed_files
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.failures.classification import classify
 from farm.harness.failures.patterns import RUNTIME_PATTERNS, FailurePattern
+
+#: The pass that brings back the files of a tool: older tools refuse or only warn of the flags that name them.
+RESULT_FILES = "result_files"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +145,20 @@ def tool_plan(
 
 def _pass_argv(request: RunRequest, tool_pass: ToolPass, files: Sequence[PlanFile]) -> tuple[str, ...]:
     argv = command_words(request.bundle, located_words(tool_pass.words, files))
-    return with_result_files(argv, tool_pass.files) if tool_pass.files else argv
+    return with_printed_files(argv, tool_pass.files) if tool_pass.files else argv
+
+
+def result_files(evidence: Evidence) -> Mapping[str, bytes]:
+    """Return the files of `RESULT_FILES` by name; none of a pass that failed, and none that is cut off."""
+    text = next(
+        (
+            tool_pass.stdout
+            for tool_pass in evidence.passes
+            if tool_pass.name == RESULT_FILES and tool_pass.exit is not None and tool_pass.exit.code == 0
+        ),
+        "",
+    )
+    return printed_files(text)
 
 
 def setting(settings: Mapping[str, SettingValue], flags: Mapping[str, Flag], name: str) -> SettingValue:

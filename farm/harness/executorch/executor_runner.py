@@ -15,13 +15,14 @@ from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
 from farm.harness.base.output_lines import plain_line, without_colours
 from farm.harness.base.placement_probe import placement_of_pass
-from farm.harness.base.result_files import RESULT_FILES, result_files
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import (
+    RESULT_FILES,
     ToolHarness,
     ToolPass,
     count_setting,
     flag_text,
+    result_files,
     setting,
     tool_plan,
 )

@@ -17,13 +17,14 @@ from farm.harness.base.options import InputSettings
 from farm.harness.base.output_lines import plain_lines
 from farm.harness.base.placement_probe import placement_of_pass, placement_pass
 from farm.harness.base.printed_numbers import stream_step, whole_ns
-from farm.harness.base.result_files import RESULT_FILES, result_files
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import (
+    RESULT_FILES,
     ToolHarness,
     ToolPass,
     count_setting,
     flag_text,
+    result_files,
     setting,
     tool_plan,
 )

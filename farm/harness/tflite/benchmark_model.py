@@ -17,9 +17,17 @@ from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
 from farm.harness.base.options import InputSettings
 from farm.harness.base.placement_probe import NNAPI, placement_of_pass, placement_pass
-from farm.harness.base.result_files import RESULT_FILES, result_files
 from farm.harness.base.sustained import SustainedFlags
-from farm.harness.base.tool_harness import ToolHarness, ToolPass, count_setting, flag_text, setting, tool_plan
+from farm.harness.base.tool_harness import (
+    RESULT_FILES,
+    ToolHarness,
+    ToolPass,
+    count_setting,
+    flag_text,
+    result_files,
+    setting,
+    tool_plan,
+)
 from farm.harness.base.tool_result import (
     LOAD_TIME,
     LONGEST_NS,

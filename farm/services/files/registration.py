@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy.engine import Connection
 
 from farm.blobs.disk import DiskBlobs
-from farm.blobs.inspection import check_further_files_of, check_model_file, with_stated_inputs
+from farm.blobs.inspection import check_further_files_of, check_model_file, completed_manifest
 from farm.blobs.torch_file import is_converted_for_nnapi
 from farm.core.base.ids import Digest, is_digest
 from farm.core.errors import Conflict, DigestMismatch, Forbidden, InvalidInput, VariantInvalid
@@ -62,7 +62,7 @@ def check_variant_file(manifest: Manifest, blobs: DiskBlobs) -> Manifest:
         return manifest
     _check_content(path, name, manifest)
     check_further_files_of(path, manifest)
-    return with_stated_inputs(path, manifest)
+    return completed_manifest(path, manifest)
 
 
 def register_variant(tx: Tx, manifest: Manifest, caller: Caller) -> Variant:

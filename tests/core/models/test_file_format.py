@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.blobs.inspection import check_model_file, with_stated_inputs
+from farm.blobs.inspection import check_model_file, completed_manifest
 from farm.core.errors import VariantInvalid
 from farm.core.models.file_format import archive_format
 from farm.core.models.onnx_file import external_files
@@ -154,7 +154,7 @@ def test_a_library_of_tvm_is_known_by_its_symbol_and_states_its_abi(tmp_path: Pa
     symbol = b"\0__tvm_ffi__library_bin\0"
     library = tmp_path / "net.so"
     assert taken(library, elf_file(AARCH64, loader=None, text=symbol)) is Format.TVM
-    assert with_stated_inputs(library, manifest(format=Format.TVM)).abi == "arm64-v8a"
+    assert completed_manifest(library, manifest(format=Format.TVM)).abi == "arm64-v8a"
     assert "a program (ELF), not a model" in refused(library, elf_file(AARCH64, loader=None)).message
     # A program that has the symbol, and a library for a CPU that no phone has.
     assert refused(library, elf_file(AARCH64, text=symbol)).message

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence
 from farm.core.runs.measurement import Reading
 from farm.core.runs.placement import Accelerator, Placement, resolve_actual_backend
-from farm.harness.base.result_files import RESULT_FILES
+from farm.harness.base.tool_harness import RESULT_FILES
 from farm.harness.executorch.etdump import ETDUMP, etdump, with_etdump
 from farm.harness.executorch.placement import executorch_placement
 from farm.harness.registry import get_harness

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence
 from farm.core.runs.measurement import Reading
 from farm.core.runs.placement import Accelerator, nodes_by_accelerator
-from farm.harness.base.result_files import RESULT_FILES
+from farm.harness.base.tool_harness import RESULT_FILES
 from farm.harness.registry import get_harness
 from farm.harness.tflite.benchmark_result import benchmark_result
 from farm.harness.tflite.model_runtime_info import recorded_nodes

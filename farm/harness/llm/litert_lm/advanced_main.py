@@ -13,7 +13,7 @@ from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import ClockScope, RunRequest
 from farm.harness.base.output_lines import plain_lines
-from farm.harness.base.result_files import printed_files, with_result_files, without_files
+from farm.harness.base.printed_files import printed_files, with_printed_files, without_files
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import LoopTimes, combined_output, missing_times_failure, time_reading
@@ -93,7 +93,7 @@ class LitertLmAdvancedMain(ToolHarness):
         short = ("--num_iterations=1", "--benchmark_decode_tokens=1")
         argv = with_regime(plan.argv, regime_of(request.settings), short=short)
         if setting(request.settings, FLAGS, METRICS_FLAG):
-            argv = with_result_files(argv, [METRICS_FILE])
+            argv = with_printed_files(argv, [METRICS_FILE])
         return replace(plan, argv=argv)
 
     def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.blobs.inspection import check_model_file, with_stated_inputs
+from farm.blobs.inspection import check_model_file, completed_manifest
 from farm.cli.files.local_variants import manifest_of_file
 from farm.core.errors import VariantInvalid
 from farm.core.models.llm.gguf import gguf_parameters
@@ -60,7 +60,7 @@ def test_a_whole_file_is_known_with_its_weights_counted(tmp_path: Path) -> None:
         64 * 4 + 32 * 2,
         ("cpu", "opencl", "vulkan", "hexagon"),
     )
-    assert with_stated_inputs(path, manifest) == manifest
+    assert completed_manifest(path, manifest) == manifest
     assert manifest.inputs_unread == "gguf files do not state their inputs"
 
 

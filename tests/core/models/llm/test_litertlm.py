@@ -10,7 +10,7 @@ from ai_edge_litert import schema_py_generated as schema
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.blobs.inspection import check_model_file, with_stated_inputs
+from farm.blobs.inspection import check_model_file, completed_manifest
 from farm.cli.files.local_variants import manifest_of_file
 from farm.core.errors import VariantInvalid
 from farm.core.models.contents.counted import file_contents
@@ -84,7 +84,7 @@ def test_a_whole_file_is_known_with_its_weights_counted_once(tmp_path: Path) -> 
     assert check_model_file(path) is Format.LITERTLM
     manifest = manifest_of_file(path, precision="int8")
     assert (manifest.parameters, manifest.backends) == (32, ("cpu", "gpu", "npu"))
-    assert with_stated_inputs(path, manifest).inputs == ()
+    assert completed_manifest(path, manifest).inputs == ()
 
 
 def test_constants_of_other_types_are_no_weights() -> None:

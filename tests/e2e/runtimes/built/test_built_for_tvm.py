@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.blobs.inspection import check_model_file, with_stated_inputs
+from farm.blobs.inspection import check_model_file, completed_manifest
 from farm.bundles.build import build_bundle
 from farm.bundles.commands import Say
 from farm.bundles.emulator import started_command, write_system_files
@@ -106,7 +106,7 @@ def test_each_library_is_of_one_abi_and_only_that_of_this_machine_is_compared(
     assert [each.path.name for each in built] == [f"small-float32-{target}.so" for target in TARGETS]
     for each, abi in zip(built, ("x86_64", "arm64-v8a"), strict=True):
         assert check_model_file(each.path) is Format.TVM
-        assert with_stated_inputs(each.path, each.manifest).abi == abi
+        assert completed_manifest(each.path, each.manifest).abi == abi
         assert each.manifest.built_with["apache-tvm"]
         fidelity = each.manifest.fidelity
         assert (fidelity is not None) is (abi == host_abi())

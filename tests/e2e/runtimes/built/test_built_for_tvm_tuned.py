@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.blobs.inspection import check_model_file, with_stated_inputs
+from farm.blobs.inspection import check_model_file, completed_manifest
 from farm.core.base.ids import digest_of
 from farm.core.models.builders import is_unoptimized
 from farm.core.models.variant import Format, Recipe
@@ -98,7 +98,7 @@ def test_trials_give_records_and_a_library_that_computes_what_torch_does(
     assert any(max(record[1][1]) < 1 for record in records.records), "each trial failed or took a second"
     assert any(step.startswith("tuning, ") for step in steps)
     assert check_model_file(variant.path) is Format.TVM
-    assert with_stated_inputs(variant.path, manifest).abi == host_abi()
+    assert completed_manifest(variant.path, manifest).abi == host_abi()
     assert not is_unoptimized(manifest)
     assert manifest.fidelity is not None
     assert manifest.fidelity.max_difference < 1e-4
@@ -145,7 +145,7 @@ def test_records_measured_elsewhere_build_a_library_for_there(
     folder.mkdir()
     replace(here, records=tuple(json.loads(text))).write_folder(folder)
     other = built(source, tmp_path, TuningRequest(records=read_records(folder)), [], abi=OTHER_ABI)
-    assert with_stated_inputs(other.path, other.manifest).abi == OTHER_ABI
+    assert completed_manifest(other.path, other.manifest).abi == OTHER_ABI
     assert other.manifest.fidelity is None
     assert other.manifest.tuning is not None
     assert other.manifest.tuning.trials == here.trials

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence
-from farm.harness.base.result_files import RESULT_FILES, result_files, with_result_files
+from farm.harness.base.printed_files import with_printed_files
+from farm.harness.base.tool_harness import RESULT_FILES, result_files
 
 SHELLS = [["sh"], ["bash"], ["mksh"]]
 CONTENT = bytes(range(256)) * 40
@@ -25,7 +26,7 @@ def evidence_of(stdout: str, *, code: int = 0) -> Evidence:
 def ran(folder: Path, program: str, *, shell: list[str], path: str | None = None) -> Evidence:
     """Run a program as a pass does, in a shell that devices have."""
     words = [
-        Template(word).substitute() for word in with_result_files(("sh", "-c", program), ("a.pb", "b.pb"))
+        Template(word).substitute() for word in with_printed_files(("sh", "-c", program), ("a.pb", "b.pb"))
     ]
     env = os.environ if path is None else {**os.environ, "PATH": path}
     done = subprocess.run(
@@ -65,7 +66,7 @@ def test_a_tool_that_fails_ends_the_pass_as_it_ended_and_gives_no_file(tmp_path:
 
 def test_a_device_without_base64_gives_no_file(tmp_path: Path) -> None:
     (tmp_path / "a.pb").write_bytes(CONTENT)
-    words = [Template(word).substitute() for word in with_result_files(("true",), ("a.pb",))]
+    words = [Template(word).substitute() for word in with_printed_files(("true",), ("a.pb",))]
     shell = shutil.which("sh") or "sh"
     done = subprocess.run(
         [shell, *words[1:-1], ":"],

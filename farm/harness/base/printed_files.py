@@ -4,10 +4,6 @@ import binascii
 import re
 from collections.abc import Mapping, Sequence
 
-from farm.core.runs.evidence import Evidence
-
-#: The pass of its own: older tools refuse or only warn of the flags that name the files.
-RESULT_FILES = "result_files"
 _BEGIN, _END = "benchfarm_file", "benchfarm_file_end"
 _BLOCK = re.compile(
     rf"^{_BEGIN} ([\w.-]{{1,64}})\r?\n([A-Za-z0-9+/=\r\n]*)^{_END}\r?$", re.ASCII | re.MULTILINE
@@ -17,7 +13,7 @@ _BLOCK = re.compile(
 _PRINTED_BLOCK = re.compile(rf"\r?\n?{_BLOCK.pattern}\n?", re.ASCII | re.MULTILINE)
 
 
-def with_result_files(command: Sequence[str], files: Sequence[str]) -> tuple[str, ...]:
+def with_printed_files(command: Sequence[str], files: Sequence[str]) -> tuple[str, ...]:
     """Return a command that runs another one, prints the files that it wrote, and ends as it ended.
 
     Args:
@@ -32,19 +28,6 @@ def with_result_files(command: Sequence[str], files: Sequence[str]) -> tuple[str
         "done; exit $$code"
     )
     return ("sh", "-c", script, "sh", *command)
-
-
-def result_files(evidence: Evidence) -> Mapping[str, bytes]:
-    """Return the files of the pass by name; none of a pass that failed, and none that is cut off."""
-    text = next(
-        (
-            tool_pass.stdout
-            for tool_pass in evidence.passes
-            if tool_pass.name == RESULT_FILES and tool_pass.exit is not None and tool_pass.exit.code == 0
-        ),
-        "",
-    )
-    return printed_files(text)
 
 
 def printed_files(text: str) -> Mapping[str, bytes]:
