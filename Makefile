@@ -17,6 +17,8 @@ FURTHER_RUNTIMES := ai-edge-quantizer==0.10.0 apache-tvm==0.27.0.post1 apache-tv
 # Without what their wheels declare: a torch among it. MNN's wheel brings programs that install packages when they
 # are started (mnn, mnnconvert, mnnquant); nothing here starts them.
 RUNTIMES_ALONE := ncnn==1.0.20261020 pnnx==20261020 mnn==3.6.1
+# What TVM's tuner imports, beside what is there: its cost model is trained by XGBoost, on the CPU alone.
+TUNER := xgboost-cpu==3.2.0 cloudpickle==3.1.2
 
 BIN := $(VENV)/bin
 # Every worker and every process of a test would compile what it imports, where nothing may keep it.
@@ -214,6 +216,6 @@ $(VENV)/.installed-llm: $(VENV)/.installed
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "installing what the tests need"
-	@$(PIP) install --editable '.[all,litert,onnxruntime,docs,dev]' $(FURTHER_RUNTIMES) $(EXPORT_IMPORTS)
+	@$(PIP) install --editable '.[all,litert,onnxruntime,docs,dev]' $(FURTHER_RUNTIMES) $(TUNER) $(EXPORT_IMPORTS)
 	@$(PIP) install --no-deps $(EXECUTORCH) $(TORCHAO) $(RUNTIMES_ALONE)
 	@touch $@

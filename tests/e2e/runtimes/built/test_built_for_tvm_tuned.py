@@ -1,6 +1,7 @@
 """Libraries that TVM tuned: schedules really compiled and timed, and built again from their records."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,9 @@ pytestmark = [
     pytest.mark.skipif(find_spec("ziglang") is None, reason="ziglang is not installed"),
     pytest.mark.skipif(find_spec("xgboost") is None, reason="xgboost-cpu is not installed"),
 ]
+
+#: Each has TVM compile once more, or tune: CI has time for one tuning, with what the farm keeps of it.
+not_in_ci = pytest.mark.skipif("CI" in os.environ, reason="CI has time for one tuning only")
 
 NETS = """
 from torch import nn
@@ -104,6 +108,7 @@ def test_trials_give_records_and_a_library_that_computes_what_torch_does(
     assert manifest.fidelity.max_difference < 1e-4
 
 
+@not_in_ci
 def test_the_same_records_give_the_same_library_without_a_trial(
     source: Source, tuned: tuple[BuiltVariant, Sequence[str]], tmp_path: Path
 ) -> None:
@@ -118,6 +123,7 @@ def test_the_same_records_give_the_same_library_without_a_trial(
     assert again.records.read_bytes() == variant.records.read_bytes()
 
 
+@not_in_ci
 def test_trials_are_added_to_the_records_that_are_given(
     source: Source, tuned: tuple[BuiltVariant, Sequence[str]], tmp_path: Path
 ) -> None:
@@ -131,6 +137,7 @@ def test_trials_are_added_to_the_records_that_are_given(
     assert found.trials > earlier.trials
 
 
+@not_in_ci
 def test_records_measured_elsewhere_build_a_library_for_there(
     source: Source, tuned: tuple[BuiltVariant, Sequence[str]], tmp_path: Path
 ) -> None:
