@@ -19,6 +19,7 @@ _LONGEST_LINE_CHARS = 2000
 _ITERATION = re.compile(
     r"Iteration ([0-9]{1,9}) of ([0-9]{1,9}): ([0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?) ms"
 )
+_LOADED = re.compile(r"Model loaded in ([0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?) ms")
 #: Longer than any run; values below it fit into 64 bits.
 LONGEST_NS = 1e15
 #: The metric of the time from the file to a model that can run: the tool's own, in the unit of its other
@@ -87,6 +88,12 @@ def iterations_ms(text: str) -> list[float]:
             totals.add(int(match[2]))
     is_whole = totals == {len(ms_by_number)} and sorted(ms_by_number) == list(range(1, len(ms_by_number) + 1))
     return [ms_by_number[number] for number in sorted(ms_by_number)] if is_whole else []
+
+
+def load_time(text: str) -> list[Metric]:
+    """Return the time from the file to a model that can run, where one of our own runners prints it."""
+    match = _LOADED.search(text)
+    return lower_is_better({LOAD_TIME: None if match is None else float(match[1])}, "ms")
 
 
 def other_iterations(
@@ -163,6 +170,7 @@ def row_reading(
     on_cpu: str = "",
     samples_ms: Sequence[float],
     rounded_ms: float,
+    metrics: Sequence[Metric] = (),
 ) -> Reading | RunFailure:
     """Return a reading of a row's mean, or of the times that it is the mean of, with its extremes as metrics.
 
@@ -185,7 +193,8 @@ def row_reading(
             return unreadable_failure(evidence, wrong)
         samples_ns = tuple(round(ms * 1e6) for ms in samples_ms)
         times = LoopTimes(samples_ns=samples_ns, expected=expected, step_ns=1)
-    metrics = lower_is_better(dict(zip(ROW_METRICS, (row.min_ms, row.max_ms), strict=True)), "ms")
+    extremes = lower_is_better(dict(zip(ROW_METRICS, (row.min_ms, row.max_ms), strict=True)), "ms")
+    metrics = [*extremes, *metrics]
     return time_reading(plan, evidence, times, placement=placement, on_cpu=on_cpu, metrics=metrics)
 
 

@@ -17,10 +17,12 @@ from farm.harness.base.output_lines import plain_lines
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import (
+    LOAD_TIME,
     ROW_METRICS,
     ResultRow,
     combined_output,
     iterations_ms,
+    load_time,
     missing_times_failure,
     row_reading,
 )
@@ -108,7 +110,7 @@ class MnnBenchmark(ToolHarness):
     flags = FLAGS
     formats = (Format.MNN,)
     backends = tuple(_NUMBER_BY_BACKEND)
-    metrics = ROW_METRICS
+    metrics = (*ROW_METRICS, LOAD_TIME)
     sustained_flags = SustainedFlags(iterations="loop")
     clock_scope = ClockScope.INFERENCE_AND_COPIES
     clock_covers = (
@@ -152,6 +154,7 @@ class MnnBenchmark(ToolHarness):
             placement=_placement(output, plan.backend),
             samples_ms=iterations_ms(text),
             rounded_ms=_ROUNDED_MS,
+            metrics=load_time(text),
         )
 
 

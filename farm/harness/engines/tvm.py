@@ -20,7 +20,7 @@ from farm.harness.base.tool_result import (
     LoopTimes,
     combined_output,
     iterations_ms,
-    lower_is_better,
+    load_time,
     missing_times_failure,
     other_iterations,
     time_reading,
@@ -28,7 +28,6 @@ from farm.harness.base.tool_result import (
 from farm.harness.failures.classification import unreadable_failure
 
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,12})?"
-_LOADED = re.compile(rf"Model loaded in ({_NUMBER}) ms")
 _DEVICE = re.compile(r"Device: cpu\b[^\n]{0,60}")
 _MEAN = re.compile(rf"Mean of ([0-9]{{1,9}}) iterations: ({_NUMBER}) ms")
 #: The mean is printed with six decimals.
@@ -90,7 +89,7 @@ class TvmBenchmark(ToolHarness):
         wrong = other_iterations(samples, mean_ms, summed=count, tolerance_ms=_ROUNDED * mean_ms)
         if wrong is not None:
             return unreadable_failure(evidence, wrong)
-        loaded, device = _LOADED.search(text), _DEVICE.search(text)
+        device = _DEVICE.search(text)
         return time_reading(
             plan,
             evidence,
@@ -101,7 +100,7 @@ class TvmBenchmark(ToolHarness):
             ),
             placement=None,
             on_cpu="" if device is None else f"cpu by construction: {device[0]}",
-            metrics=lower_is_better({LOAD_TIME: None if loaded is None else float(loaded[1])}, "ms"),
+            metrics=load_time(text),
         )
 
 

@@ -31,7 +31,7 @@ from farm.harness.base.tool_result import (
     LoopTimes,
     combined_output,
     iterations_ms,
-    lower_is_better,
+    load_time,
     missing_times_failure,
     other_iterations,
     time_reading,
@@ -51,8 +51,6 @@ _ONCE = re.compile(rf"End with elapsed time\(ms\): ({_NUMBER})$")
 _SETS = re.compile(r"Total ([0-9]{1,9}) inferences? took")
 #: The time of a line of ExecuTorch's own logger, in microseconds since its start.
 _STAMP = re.compile(r"[VDIWEF] ([0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}) executorch:")
-#: From the file to a method that can run; our own runner prints it.
-_LOADED = re.compile(rf"Model loaded in ({_NUMBER}) ms")
 #: Sums are printed with six decimals.
 _ROUNDED = 0.001
 #: With or without a time.
@@ -200,14 +198,13 @@ class ExecutorRunner(ToolHarness):
         )
         dump = etdump(result_files(evidence).get(ETDUMP, b""))
         placement = placement_of_pass(executorch_placement, text, evidence)
-        load_time = lower_is_better({LOAD_TIME: _load_ms(text)}, "ms")
         return time_reading(
             plan,
             evidence,
             times,
             placement=with_etdump(placement, dump),
             on_cpu=_on_cpu(plan),
-            metrics=[*load_time, *_operator_metrics(dump, placement)],
+            metrics=[*load_time(text), *_operator_metrics(dump, placement)],
         )
 
 
@@ -228,11 +225,6 @@ def _operator_metrics(dump: EtDump | None, placement: Placement | None) -> list[
         replace(each, operator=called.get(each.operator, each.operator))
         for each in (dump.operators if dump is not None else ())
     )
-
-
-def _load_ms(text: str) -> float | None:
-    match = _LOADED.search(text)
-    return None if match is None else float(match[1])
 
 
 def _requested_executions(settings: Mapping[str, object], backend: str) -> int:

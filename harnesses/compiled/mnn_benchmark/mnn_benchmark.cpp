@@ -151,7 +151,9 @@ void show_values(const Tensor& tensor) {
 }
 
 void benchmark(const std::string& folder, const std::string& name, int loop, int warmup, int threads, int precision) {
+  const auto started = Clock::now();
   Network network = loaded(folder + "/" + name, threads, precision);
+  std::printf("Model loaded in %.6f ms.\n", std::chrono::duration<double, std::milli>(Clock::now() - started).count());
   for (int i = 0; i < warmup; ++i) {
     network.run();
   }

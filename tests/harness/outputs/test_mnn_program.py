@@ -50,6 +50,7 @@ def test_each_inference_is_a_sample_of_what_mnn_computes(
     reading = get_harness(NAME).parse(sample.plan(NAME, "cpu", loop=8), found)
     assert isinstance(reading, Reading), found
     assert (len(reading.samples_ns), reading.accelerator) == (8, "cpu")
+    assert sample.metrics(reading)["load_time"] > 0
 
 
 @pytest.mark.parametrize(

@@ -250,6 +250,9 @@ def test_our_runner_of_mnn_prints_each_inference() -> None:
     found = sample.reading(MNN, MNN_HEAD + ITERATIONS + MNN_ROW, loop=4)
     assert found.samples_ns == (1_201_000, 1_300_200, 1_450_000, 1_280_000)
     assert (found.mean_ns, found.expected_samples, found.accelerator) == (None, 4, "cpu")
+    assert "load_time" not in sample.metrics(found)
+    with_load = sample.reading(MNN, f"Model loaded in 2.500000 ms.\n{MNN_HEAD}{ITERATIONS}{MNN_ROW}", loop=4)
+    assert sample.metrics(with_load)["load_time"] == 2.5
 
 
 def test_inferences_of_mnn_that_are_not_those_of_its_row_are_refused() -> None:
