@@ -34,7 +34,7 @@ _MAX_VALUES = 3
 
 def notes(views: Sequence[SpeedupView], *, width: int) -> Iterator[str]:
     """Yield the notes on the rows of one device and model, wrapped."""
-    kinds = (_reasons, _left_out, _looks, _detectable, _clocks, _tokens, _unoptimized, _slow_paths)
+    kinds = (_reasons, _left_out, _looks, _detectable, _clocks, other_work, _unoptimized, _slow_paths)
     for line in chain.from_iterable(lines_of(views) for lines_of in kinds):
         yield from wrap(line, width, subsequent_indent="  ", break_on_hyphens=False)
 
@@ -94,12 +94,12 @@ def _clocks(views: Sequence[SpeedupView]) -> Iterator[str]:
             covers[view.harness] = view.clock_covers
     for harness, text in covers.items():
         yield f"clock of {harness}: {text}"
+
+
+def other_work(views: Sequence[SpeedupView]) -> Iterator[str]:
+    """Yield which rows compare times of different work: of other clocks, or of other numbers of tokens."""
     if others := [view.candidate for view in views if view.clocks_differ]:
         yield f"caution: {_names(others)}: its clock covers other work than the baseline's, or may"
-
-
-def _tokens(views: Sequence[SpeedupView]) -> Iterator[str]:
-    """Yield the numbers of tokens of rows whose baseline has others."""
     different = [
         (view.candidate, f"{view.tokens}; the baseline: {view.baseline_tokens}")
         for view in views

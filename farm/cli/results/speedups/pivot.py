@@ -1,6 +1,7 @@
 """The pivot of comparisons: candidates by devices, with times and marks of verdicts."""
 
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 
 from rich.text import Text
 
@@ -8,6 +9,7 @@ from farm.cli.results.speedups.table import GAP
 from farm.core.base.units import ratio_text
 from farm.core.runs.measurement import Verdict
 from farm.presentation.pivot import Pivot, pivots
+from farm.presentation.speedup_notes import other_work
 from farm.presentation.text import EMPTY_CELL, duration_or_nothing
 from farm.wire.documents.matrices.matrices import SpeedupView
 
@@ -35,7 +37,9 @@ def pivot_tables(views: Sequence[SpeedupView], *, width: int, as_given: bool = F
 
     lines: list[str] = []
     for pivot in pivots(views, as_given=as_given):
-        lines += [pivot.heading, *_pivot_lines(pivot, width), ""]
+        cautions = other_work([view for _, cells in pivot.rows for view in cells if view is not None])
+        wrapped = [line for text in cautions for line in wrap(text, width, subsequent_indent="  ")]
+        lines += [pivot.heading, *_pivot_lines(pivot, width), *wrapped, ""]
     return Text("\n".join([*lines, PIVOT_LEGEND]))
 
 
