@@ -16,7 +16,6 @@ from farm.core.runs.measurement import MIN_ROUNDS
 from farm.core.runs.stats import t_quantile
 from farm.services.results.history.session_points import pending_points
 from farm.services.results.speedups import candidate_filter
-from farm.store.devices.devices import devices_by_id
 from farm.store.results.history.changes import SeriesMark, marks_of_series
 from farm.store.results.history.points import points_of_series
 from farm.store.results.history.stale_points import pending_sessions
@@ -98,7 +97,6 @@ class _Histories:
     """The histories of some series, read by one statement for each table."""
 
     def __init__(self, connection: Connection, page: Sequence[TrendSeries], since: datetime | None) -> None:
-        self._connection = connection
         self._page = {own.series_id: own for own in page}
         points = _current_points(connection, self._page, since)
         counted = [point for point in points if point.values.rounds and point.replica == 1]
@@ -114,22 +112,14 @@ class _Histories:
 
     def views(self) -> Iterator[SeriesHistory]:
         """Yield the histories in the order of series."""
-        device_ids = {self._page[series_id].device_id for series_id, _ in self._points}
-        device_by_id = devices_by_id(self._connection, device_ids)
         names = self._build_names()
         for series_id, baseline_id in sorted(self._points, key=lambda key: (key[0], key[1] or 0)):
             points = self._points[series_id, baseline_id]
             own, newest = self._page[series_id], self._cells[points[-1].cell_id]
-            device = device_by_id[own.device_id]
-            facts = device.facts
             yield SeriesHistory.of(
                 own,
                 newest,
                 baseline_series_id=baseline_id,
-                device_label=device.label,
-                device_model=facts.device_model if facts else None,
-                soc=facts.soc if facts else None,
-                virtual=facts.virtual if facts else False,
                 baseline=newest.baseline_label if baseline_id is not None else None,
                 slot=points[-1].slot,
                 points=tuple(self._point_views(points, names)),

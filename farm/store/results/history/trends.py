@@ -8,15 +8,19 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, Digest, SeriesId
 from farm.database.rows import is_among, to_record
-from farm.database.tables import cells, points, programs, series, variants
+from farm.database.tables import cells, devices, points, programs, series, variants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendSeries:
-    """A series whose points are asked for."""
+    """A series whose points are asked for, with what its device is now."""
 
     series_id: SeriesId
     device_id: DeviceId
+    device_label: str | None
+    device_model: str | None
+    soc: str | None
+    virtual: bool
     #: None if the harness runs no model.
     model: str | None
     harness: str
@@ -68,6 +72,14 @@ class NamePart:
         return sa.or_(has_it, series.c.device_id.in_(list(self.except_on))) if self.except_on else has_it
 
 
+_SERIES_QUERY = sa.select(
+    *series.c["series_id", "device_id", "model", "harness"],
+    devices.c.label.label("device_label"),
+    *devices.c["device_model", "soc"],
+    sa.func.coalesce(devices.c.virtual, sa.false()).label("virtual"),
+).join(devices, devices.c.device_id == series.c.device_id)
+
+
 def series_page(
     connection: Connection,
     *,
@@ -79,8 +91,7 @@ def series_page(
     limit: int,
 ) -> list[TrendSeries]:
     """Return the next series behind one, of a device, a model and a harness where they are given."""
-    columns = (series.c[name] for name in TrendSeries.__dataclass_fields__)
-    query = sa.select(*columns).where(series.c.series_id > after).order_by(series.c.series_id).limit(limit)
+    query = _SERIES_QUERY.where(series.c.series_id > after).order_by(series.c.series_id).limit(limit)
     if device_id is not None:
         query = query.where(series.c.device_id == device_id)
     if model is not None:
@@ -90,13 +101,6 @@ def series_page(
     if named is not None:
         query = query.where(named.condition(device_id))
     return [to_record(TrendSeries, row) for row in connection.execute(query)]
-
-
-def series_by_id(connection: Connection, series_ids: Collection[SeriesId]) -> dict[SeriesId, TrendSeries]:
-    """Return series by their numbers."""
-    columns = (series.c[name] for name in TrendSeries.__dataclass_fields__)
-    query = sa.select(*columns).where(is_among(connection, series.c.series_id, series_ids))
-    return {row.series_id: to_record(TrendSeries, row) for row in connection.execute(query)}
 
 
 _BASELINE, _ITS_VARIANT = cells.alias("baseline"), variants.alias("baseline_variant")
