@@ -390,12 +390,11 @@ def candidate_filter(connection: Connection, *, device: str | None, model: str |
     """Return the filter of candidates by device and model; raises like `list_speedups`."""
     device_id = None if device is None else device_named(connection, device).device_id
     if model is not None:
-        check_model(connection, model)
+        _check_model(connection, model)
     return CandidateFilter(device_id=device_id, model=model)
 
 
-def check_model(connection: Connection, model: str) -> None:
-    """Raise NotFound if no variant is of a model."""
+def _check_model(connection: Connection, model: str) -> None:
     models = variant_store.list_models(connection)
     if model not in models:
         raise NotFound(f"no model `{model}`", hint=name_hint(model, models) or "the farm has no models yet")

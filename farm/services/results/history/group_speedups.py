@@ -15,7 +15,7 @@ from farm.core.results.history.chosen_labels import check_chosen
 from farm.core.results.statistics.interval import bounded_exp, log_interval
 from farm.services.results.history.past_points import newest_points_at
 from farm.services.results.history.session_points import pending_points
-from farm.services.results.speedups import check_model
+from farm.services.results.speedups import candidate_filter
 from farm.store.files.variants import baseline_manifests
 from farm.store.results.history.newest_points import (
     Comparison,
@@ -82,8 +82,9 @@ def group_speedups(
         pending, computed = {}, newest_points_at(connection, at)
         known = comparisons_of_points(connection, computed)
     comparisons = {own.slots: own for own in reversed(known) if model is None or own.model == model}
-    if model is not None and not comparisons:
-        check_model(connection, model)
+    if not comparisons:
+        # Maybe there is no such model.
+        candidate_filter(connection, device=None, model=model)
     chosen = _chosen(comparisons.values(), baseline=baseline, candidate=candidate)
     since_us = None if since is None else to_microseconds(since)
     measured: defaultdict[str | None, set[DeviceId]] = defaultdict(set)

@@ -253,6 +253,8 @@ def test_groups_are_of_the_comparisons_that_are_chosen(farm: FarmRig, host: Host
         ):
             with pytest.raises(NotFound):
                 farm.read(group_speedups, GroupBy.ALL, **words)
+        with pytest.raises(NotFound, match="no model `mobilenet_v3`"):
+            farm.read(group_speedups, GroupBy.ALL, model="mobilenet_v3")
 
 
 def test_groups_are_as_they_were_known_then(farm: FarmRig, host: HostRig) -> None:
