@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -80,6 +80,16 @@ class RoundPair:
     block: int
     baseline: MeasuredValue | None
     candidate: MeasuredValue | None
+    #: What `sides` has found.
+    _sides: "Sides | str | None" = field(init=False, default=None, compare=False, repr=False)
+
+    @property
+    def sides(self) -> "Sides | str":
+        """Return baseline and candidate where the pair counts, or why it does not."""
+        if self._sides is None:
+            object.__setattr__(self, "_sides", _sides_of(self.baseline, self.candidate))
+        assert self._sides is not None
+        return self._sides
 
     @property
     def minutes_apart(self) -> float | None:
@@ -213,7 +223,7 @@ def paired_rounds(
     pairs: dict[tuple[int, int], RoundPair] = {}
     excluded: list[Exclusion] = []
     for pair in _blocks(baseline, candidate):
-        sides = sides_of(pair)
+        sides = pair.sides
         if isinstance(sides, tuple) and not across_controls:
             sides = _same_control_level(sides)
         if isinstance(sides, tuple) and (pair.round, pair.block) not in pairs:
@@ -268,6 +278,8 @@ def _split_by_build(
     pairs: Sequence[RoundPair], builds: Mapping[FactsId, int]
 ) -> tuple[list[RoundPair], list[Exclusion]]:
     """Split into pairs that both sides of ran on one build, and the rest."""
+    if not builds:
+        return [*pairs], []
     of_pairs = [_builds(pair, builds) for pair in pairs]
     of_one = [min(used) for used in of_pairs if len(used) == 1]
     most = max(of_one, key=lambda build: (of_one.count(build), build), default=None)
@@ -290,8 +302,11 @@ def used_pairs(pairs: Sequence[RoundPair], excluded: Sequence[Exclusion]) -> lis
 
 def block_of(pair: RoundPair) -> BlockKey:
     """Return the block of a pair."""
-    repeat = max((side.repeat for side in (pair.baseline, pair.candidate) if side), default=0)
-    return pair.round, pair.block, repeat
+    baseline, candidate = pair.baseline, pair.candidate
+    if baseline is None or candidate is None:
+        one = baseline or candidate
+        return pair.round, pair.block, 0 if one is None else one.repeat
+    return pair.round, pair.block, max(baseline.repeat, candidate.repeat)
 
 
 def block_key(value: InBlock) -> BlockKey:
@@ -299,9 +314,8 @@ def block_key(value: InBlock) -> BlockKey:
     return value.round, value.block, value.repeat
 
 
-def sides_of(pair: RoundPair) -> Sides | str:
-    """Return baseline and candidate of a pair that counts, or why it does not."""
-    baseline, candidate = pair.baseline, pair.candidate
+def _sides_of(baseline: MeasuredValue | None, candidate: MeasuredValue | None) -> Sides | str:
+    """Return both sides of a pair that counts, or why it does not."""
     if baseline is None or candidate is None:
         return f"the {'candidate' if baseline else 'baseline'} has no measurement"
     for name, value in (("baseline", baseline), ("candidate", candidate)):

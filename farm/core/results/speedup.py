@@ -14,7 +14,6 @@ from farm.core.results.pairing import (
     Sides,
     block_key,
     exclusion_of,
-    sides_of,
 )
 from farm.core.results.statistics.interval import (
     CONFIDENCE,
@@ -164,6 +163,17 @@ def speedup(
         ValueError: a block is there twice.
     """
     means = paired_means(list(pairs), excluded)
+    return speedup_of(means, margin=margin, confidence=confidence, prior=prior)
+
+
+def speedup_of(
+    means: PairedMeans,
+    *,
+    margin: float = DEFAULT_MARGIN,
+    confidence: float = CONFIDENCE,
+    prior: VariancePrior | None = None,
+) -> Speedup:
+    """Compare over the pairs that count; arguments as for `speedup`."""
     usable, left_out, rounds = means.usable, means.excluded, means.rounds
     logs = _log_ratios(usable)
     interval = None
@@ -222,7 +232,7 @@ def _split_by_kind(pairs: Sequence[RoundPair]) -> tuple[list[Sides], list[Exclus
     """Split into sides of one kind, and the rest; the kind of most rounds counts, samples on a tie."""
     if len({(pair.round, pair.block) for pair in pairs}) < len(pairs):
         raise ValueError("each block counts once")
-    judged = [(pair, sides_of(pair)) for pair in pairs]
+    judged = [(pair, pair.sides) for pair in pairs]
     counts = Counter(sides[0].kind for _, sides in judged if isinstance(sides, tuple))
     kind = max(SampleKind, key=lambda kind: counts[kind])
     usable: list[Sides] = []

@@ -137,8 +137,7 @@ def _look(tx: Tx, matrix: Matrix, growth: RoundGrowth, *, limit: int) -> RoundGr
 
 
 def _comparison(inputs: SpeedupInputs) -> Compare:
-    pairs, excluded = inputs.pairs()
-    return partial(inputs.with_confidence, pairs, excluded)
+    return partial(inputs.with_confidence, inputs.means())
 
 
 def _add_rounds(

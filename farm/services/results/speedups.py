@@ -9,6 +9,7 @@ from functools import partial
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, FactsId, MatrixId, SeriesId
+from farm.core.base.microseconds import from_microseconds
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import NotFound
 from farm.core.results.history.chosen_labels import PairChoice
@@ -17,6 +18,7 @@ from farm.core.results.looks.look import Look
 from farm.core.results.metric_comparison import MetricComparison, MetricsByBlock, compare_metrics
 from farm.core.results.pairing import (
     Exclusion,
+    MeasuredValue,
     RoundPair,
     block_key,
     block_of,
@@ -24,7 +26,7 @@ from farm.core.results.pairing import (
     paired_rounds,
     used_pairs,
 )
-from farm.core.results.speedup import PairedMeans, Speedup, paired_means, speedup
+from farm.core.results.speedup import PairedMeans, Speedup, paired_means, speedup_of
 from farm.core.results.statistics.families import AlarmShare
 from farm.core.results.statistics.pair_distance import pair_distance
 from farm.core.results.statistics.past_variance import VariancePrior
@@ -58,16 +60,36 @@ UsedRounds = tuple[tuple[RoundPair, ...], tuple[Exclusion, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineStarts:
+    """What was measured of a baseline: shared by the candidates that are compared with it."""
+
+    #: Oldest first.
+    starts: Sequence[Measurement]
+    #: Of its duplicates, which join it; none for a candidate that is one.
+    duplicates: Sequence[Measurement] = ()
+    #: What `joined` has found.
+    _joined: list[Sequence[MeasuredValue]] = field(
+        init=False, default_factory=list, compare=False, repr=False
+    )
+
+    def joined(self) -> Sequence[MeasuredValue]:
+        """Return the baseline with its duplicates, one value for each block."""
+        if not self._joined:
+            self._joined.append(join_duplicates(self.starts, self.duplicates))
+        return self._joined[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedupInputs:
     """A candidate with what was measured of it and of its baseline, not compared yet."""
 
     matrix: Matrix
     baseline: CellRow
     candidate: CellRow
-    #: Of baseline and candidate, oldest first.
-    sides: tuple[Sequence[Measurement], Sequence[Measurement]]
-    #: Of the baseline's duplicates, which join it; none where the candidate is one.
-    duplicates: Sequence[Measurement]
+    #: Of the baseline.
+    its: BaselineStarts
+    #: Of the candidate, oldest first.
+    own: Sequence[Measurement]
     builds: Mapping[FactsId, int]
     #: At the candidate, oldest first; empty unless the matrix grows.
     looks: Sequence[Look]
@@ -86,6 +108,16 @@ class SpeedupInputs:
     _found: dict[bool, UsedRounds] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     @property
+    def sides(self) -> tuple[Sequence[Measurement], Sequence[Measurement]]:
+        """Return what was measured of baseline and candidate, oldest first."""
+        return self.its.starts, self.own
+
+    @property
+    def duplicates(self) -> Sequence[Measurement]:
+        """Return what was measured of the baseline's duplicates, which join it."""
+        return self.its.duplicates
+
+    @property
     def series(self) -> tuple[SeriesId | None, SeriesId | None]:
         """Return the series that are compared, in any matrix; None for a side without a measurement."""
         baseline, candidate = (side[-1].series_id if side else None for side in self.sides)
@@ -102,23 +134,20 @@ class SpeedupInputs:
     def pairs(self, *, across_controls: bool = False) -> UsedRounds:
         """Return the rounds to compare, and the blocks that are left out of them."""
         if (found := self._found.get(across_controls)) is None:
-            its, own = join_duplicates(self.sides[0], self.duplicates), self.sides[1]
-            pairs, excluded = paired_rounds(its, own, builds=self.builds, across_controls=across_controls)
+            pairs, excluded = paired_rounds(
+                self.its.joined(), self.own, builds=self.builds, across_controls=across_controls
+            )
             found = self._found[across_controls] = tuple(pairs), tuple(excluded)
         return found
 
-    def with_confidence(
-        self, pairs: Sequence[RoundPair], excluded: Sequence[Exclusion], confidence: float
-    ) -> Speedup:
+    def with_confidence(self, means: PairedMeans, confidence: float) -> Speedup:
         """Return the comparison over rounds, with an interval of a confidence.
 
         The past moderates no matrix that grows: it may change itself, and with it what was seen at a look.
         """
         spec = self.matrix.spec
         prior = self.prior if isinstance(spec.rounds, int) else None
-        return speedup(
-            pairs, excluded=excluded, margin=spec.equivalence_margin, confidence=confidence, prior=prior
-        )
+        return speedup_of(means, margin=spec.equivalence_margin, confidence=confidence, prior=prior)
 
     def judge(self, *, across_controls: bool = False) -> tuple[Speedup, IntervalBasis, list[RoundPair]]:
         """Return the comparison, the rule of its interval, and the rounds that it is made of."""
@@ -127,7 +156,7 @@ class SpeedupInputs:
         # Reruns were not planned as one, and looks were at another baseline.
         as_planned = len(self.matrices) == 1 and (self.is_planned or isinstance(rounds, int))
         result, basis = compare_by_basis(
-            partial(self.with_confidence, pairs, excluded),
+            partial(self.with_confidence, paired_means(pairs, excluded)),
             rounds if as_planned else len(pairs),
             self.looks,
             is_complete=self.is_complete and as_planned,
@@ -146,7 +175,7 @@ class SpeedupInputs:
     ) -> SpeedupView:
         """Return the comparison on its device; with the alarms of its A/A pairs where it is one."""
         result, basis, pairs = self.judge(across_controls=across_controls)
-        until = max((m.measured_at for side in self.sides for m in side), default=self.matrix.created_at)
+        last_us = max((m.measured_us for side in self.sides for m in side), default=None)
         facts = device.facts
         is_aa = self.candidate.replica > 1
         return SpeedupView.of(
@@ -173,12 +202,14 @@ class SpeedupInputs:
             aa_alarms=aa_alarms if is_aa else None,
             virtual=facts.virtual if facts else False,
             metrics=self._compare_metrics(pairs),
-            measured_until=until,
+            measured_until=self.matrix.created_at if last_us is None else from_microseconds(last_us),
             **self._minima(pairs),
             **self.setups.clocks(self.baseline, self.candidate),
         )
 
     def _compare_metrics(self, pairs: Sequence[RoundPair]) -> tuple[MetricComparison, ...]:
+        if not self.matrix.spec.metrics:
+            return ()
         return tuple(
             compare_metrics(
                 self.matrix.spec.metrics,
@@ -341,23 +372,26 @@ def compared_pairs(
     ]
     looks = looks_of_cells(connection, growing) if growing else {}
     incomplete = incomplete_cells(connection, cell_ids)
+    shared: dict[tuple[CellId, bool, int], BaselineStarts] = {}
+
+    def until(last: int, *of_cells: CellId) -> list[Measurement]:
+        return [value for cell_id in of_cells for value in measured.get(cell_id, ()) if value.round <= last]
 
     def inputs_of(pair: CellPair) -> SpeedupInputs:
         both = (pair.baseline.cell_id, pair.candidate.cell_id)
-        joining = duplicates.get(_place(pair.baseline), ()) if pair.candidate.replica == 1 else ()
         own_looks = looks.get(pair.candidate.cell_id, ())
         last_look = rounds_of_last_look(own_looks) if pair.is_planned and not all_rounds else None
         last = last_look or pair.matrix.spec.round_range[1]
-        its, own, duplicate = (
-            [value for cell_id in side for value in measured.get(cell_id, ()) if value.round <= last]
-            for side in (both[:1], both[1:], joining)
-        )
+        key = pair.baseline.cell_id, pair.candidate.replica == 1, last
+        if key not in shared:
+            joining = duplicates.get(_place(pair.baseline), ()) if pair.candidate.replica == 1 else ()
+            shared[key] = BaselineStarts(starts=until(last, both[0]), duplicates=until(last, *joining))
         return SpeedupInputs(
             matrix=pair.matrix,
             baseline=pair.baseline,
             candidate=pair.candidate,
-            sides=(its, own),
-            duplicates=duplicate,
+            its=shared[key],
+            own=until(last, both[1]),
             matrices=(pair.matrix.matrix_id,),
             builds=builds[_sample(pair)],
             looks=own_looks,

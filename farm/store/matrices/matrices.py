@@ -229,7 +229,7 @@ def cells_at(connection: Connection, matrix_id: MatrixId, indexes: Collection[in
 def cells_by_id(connection: Connection, cell_ids: Collection[CellId]) -> list[CellRow]:
     """Return cells by their ids, in the order of their indexes."""
     query = CELLS_WITH_MODELS.where(is_among(connection, cells.c.cell_id, cell_ids))
-    rows = connection.execute(query.order_by(cells.c.matrix_id, cells.c.cell_index))
+    rows = connection.execute(query.order_by(cells.c.matrix_id, cells.c.cell_index)).all()
     return [to_record(CellRow, row) for row in rows]
 
 
@@ -242,7 +242,7 @@ def planned_baselines(connection: Connection, cell_ids: Collection[CellId]) -> l
         .where(is_among(connection, own.c.cell_id, cell_ids))
     )
     query = CELLS_WITH_MODELS.where(cells.c.cell_id.in_(planned))
-    return [to_record(CellRow, row) for row in connection.execute(query)]
+    return [to_record(CellRow, row) for row in connection.execute(query).all()]
 
 
 def newest_matrix_at(connection: Connection, at: datetime) -> MatrixId | None:

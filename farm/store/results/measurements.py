@@ -1,15 +1,15 @@
 """Measurements, their summaries and details, and the series they belong to."""
 
+import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import AttemptId, CellId, Digest, FactsId, JobId, MatrixId, SeriesId
+from farm.core.base.ids import AttemptId, CellId, Digest, FactsId, MatrixId, SeriesId
 from farm.core.devices.controls import ControlLevel, ControlState, control_level
 from farm.core.models.variant import Recipe
 from farm.core.results.pairing import BlockKey
@@ -30,18 +30,15 @@ _INSERT = measurements.insert()
 
 
 class Measurement(NamedTuple):
-    """A measurement's row without its samples. A plain tuple: one question reads thousands."""
+    """What is read of an accepted measurement. A plain tuple: one question reads thousands."""
 
-    measurement_id: int
-    job_id: JobId
-    attempt_id: AttemptId
     cell_id: CellId
     series_id: SeriesId
     round: int
     block: int
     repeat: int
-    accepted: bool
-    quality_reasons: Sequence[str]
+    #: In JSON: of thousands, most have none.
+    quality_reasons_text: str
     value_ns: float
     min_ns: int | None
     clock_step_ns: int
@@ -50,14 +47,25 @@ class Measurement(NamedTuple):
     start_battery_c: float | None
     boot_id: str | None
     start_uptime_s: float | None
-    measured_at: datetime
+    #: Since 1970.
+    measured_us: int
     kind: SampleKind
     quality: Quality
     #: The number of influences on the measurement that were controlled.
     control_level: ControlLevel
 
+    @property
+    def quality_reasons(self) -> Sequence[str]:
+        """Return why it has its quality."""
+        return () if self.quality_reasons_text == "[]" else tuple(json.loads(self.quality_reasons_text))
 
-_MEASUREMENT_COLUMNS = [measurements.c[name] for name in Measurement._fields]
+
+_REASONS_TEXT = sa.cast(measurements.c.quality_reasons, sa.Text).label("quality_reasons_text")
+_MEASURED_US = sa.type_coerce(measurements.c.measured_at, sa.BigInteger).label("measured_us")
+_AS_STORED = {column.name: column for column in (_REASONS_TEXT, _MEASURED_US)}
+_MEASUREMENT_COLUMNS = [
+    _AS_STORED[name] if name in _AS_STORED else measurements.c[name] for name in Measurement._fields
+]
 _KINDS = {kind.value: kind for kind in SampleKind}
 _QUALITIES = {quality.value: quality for quality in Quality}
 _LEVELS = {level.value: level for level in ControlLevel}

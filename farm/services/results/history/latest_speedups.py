@@ -4,7 +4,7 @@ Points tell which cells there are of a pair, so the cost does not grow with the 
 measured since a session's points were computed is found by its marks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -17,6 +17,7 @@ from farm.database.known_at import as_known_at
 from farm.services.results.history.listed_pairs import ListedPairs, PairsAgainst, PairScope, known_labels
 from farm.services.results.speedups import (
     PAGE,
+    BaselineStarts,
     SpeedupInputs,
     candidate_filter,
     speedup_views,
@@ -85,6 +86,10 @@ def list_latest_speedups(
     return speedup_views(connection, with_priors(connection, of_pairs), across_controls=across_controls)
 
 
+#: The rounds of a baseline in several matrices: by identity, each with the number that it begins at.
+_Numbered = tuple[tuple[int, int], ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Versions:
     """What must be equal in matrices whose rounds are one sample."""
@@ -105,15 +110,19 @@ def _pooled(
         for compared in chosen
     )
     builds = builds_of_each(connection, snapshots)
+    baselines: dict[_Numbered, BaselineStarts] = {}
     return [
-        compared[0] if len(compared) == 1 else _pooled_pair(compared, own, across_controls=across_controls)
+        compared[0]
+        if len(compared) == 1
+        else _one_after_another(_of_one_version(compared, own, across_controls=across_controls), baselines)
         for compared, own in zip(chosen, builds, strict=True)
     ]
 
 
-def _pooled_pair(
+def _of_one_version(
     compared: Sequence[SpeedupInputs], builds: dict[FactsId, int], *, across_controls: bool
-) -> SpeedupInputs:
+) -> list[SpeedupInputs]:
+    """Return the comparisons of a pair that are of the newest versions with enough rounds."""
     groups: dict[_Versions, list[SpeedupInputs]] = {}
     rounds: dict[_Versions, int] = {}
     for inputs in compared:
@@ -129,32 +138,51 @@ def _pooled_pair(
         groups.setdefault(versions, []).append(own)
         rounds[versions] = rounds.get(versions, 0) + means.rounds
     enough = (versions for versions in groups if rounds[versions] >= MIN_ROUNDS)
-    return _one_after_another(groups[next(enough, max(groups, key=lambda versions: rounds[versions]))])
+    return groups[next(enough, max(groups, key=lambda versions: rounds[versions]))]
 
 
 def _build(facts_id: FactsId | None, builds: dict[FactsId, int]) -> int:
     return 0 if facts_id is None else builds.get(facts_id, 0)
 
 
-def _one_after_another(compared: Sequence[SpeedupInputs]) -> SpeedupInputs:
-    """Return the rounds of several matrices as those of the newest one, numbered on."""
+def _one_after_another(
+    compared: Sequence[SpeedupInputs], baselines: dict[_Numbered, BaselineStarts]
+) -> SpeedupInputs:
+    """Return the rounds of several matrices as those of the newest one, numbered on.
+
+    Candidates of one baseline share its numbered rounds, which are in `baselines`.
+    """
     newest = compared[0]
-    sides: tuple[list[Measurement], list[Measurement]] = ([], [])
-    duplicates: list[Measurement] = []
-    metrics = {cell_id: dict(own) for cell_id, own in newest.metrics.items()}
-    ends = 0
+    offsets, ends = [], 0
     for inputs in compared:
-        first = ends
-        cells = (newest.baseline.cell_id, newest.candidate.cell_id)
-        for side, values, cell, own_cell in zip(
-            sides, inputs.sides, cells, (inputs.baseline.cell_id, inputs.candidate.cell_id), strict=True
+        offsets.append(ends)
+        ends = max([ends, *(ends + value.round + 1 for side in inputs.sides for value in side)])
+    numbered = [*zip(compared, offsets, strict=True)]
+    key = tuple((id(inputs.its), first) for inputs, first in numbered)
+    if key not in baselines:
+        baselines[key] = BaselineStarts(
+            starts=[value for inputs, first in numbered for value in _behind(first, inputs.its.starts)],
+            duplicates=[value for inputs, first in numbered for value in _behind(first, inputs.duplicates)],
+        )
+    metrics = {cell_id: dict(own) for cell_id, own in newest.metrics.items()}
+    for inputs, first in numbered:
+        for cell, own_cell in (
+            (newest.baseline.cell_id, inputs.baseline.cell_id),
+            (newest.candidate.cell_id, inputs.candidate.cell_id),
         ):
-            side += [value._replace(round=first + value.round) for value in values]
-            ends = max([ends, *(first + value.round + 1 for value in values)])
             own = inputs.metrics.get(own_cell, {})
             metrics.setdefault(cell, {}).update(
                 {(first + round, block, repeat): printed for (round, block, repeat), printed in own.items()}
             )
-        duplicates += [value._replace(round=first + value.round) for value in inputs.duplicates]
-    numbers = tuple(matrix_id for inputs in compared for matrix_id in inputs.matrices)
-    return replace(newest, sides=sides, duplicates=duplicates, metrics=metrics, matrices=numbers)
+    return replace(
+        newest,
+        its=baselines[key],
+        own=[value for inputs, first in numbered for value in _behind(first, inputs.own)],
+        metrics=metrics,
+        matrices=tuple(matrix_id for inputs in compared for matrix_id in inputs.matrices),
+    )
+
+
+def _behind(first: int, values: Sequence[Measurement]) -> Iterator[Measurement]:
+    """Yield measurements whose rounds are numbered on from one."""
+    return (value._replace(round=first + value.round) for value in values) if first else iter(values)

@@ -11,7 +11,7 @@ from farm.core.base.ids import CellId, DeviceId, MatrixId
 from farm.core.errors import NotFound
 from farm.core.results.history.chosen_labels import ChosenLabels
 from farm.services.results.speedups import AFTER_HINT, CellPair, SpeedupInputs, compared_pairs
-from farm.store.devices.devices import list_device_names
+from farm.store.devices.devices import list_device_ids
 from farm.store.matrices import matrices
 from farm.store.matrices.candidates import CandidateFilter, labels_of_matrix
 from farm.store.matrices.matrices import CellRow
@@ -77,9 +77,7 @@ class ListedPairs:
         self._model = among.model
         # Not ordered by the database: by its locale texts may come in another order than here.
         self._device_ids = (
-            sorted(name.device_id for name in list_device_names(connection))
-            if among.device_id is None
-            else [among.device_id]
+            sorted(list_device_ids(connection)) if among.device_id is None else [among.device_id]
         )
         self._scope = scope
         self._pending: dict[PairKey, list[PairCell]] = {}

@@ -45,6 +45,12 @@ _NEWEST_QUERY = sa.select(
 ).where(_NEWEST)
 
 
+_PAIR_COLUMNS = [
+    points.c[name]
+    for name in ("device_id", "baseline_series_id", "series_id", "replica", "cell_id", "matrix_id")
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class PairKey:
     """What is compared on a device; `baseline_series_id` is 0 where it is compared with nothing."""
@@ -205,7 +211,7 @@ def newest_cells(
     With `which`, only of pairs that a matching matrix has points of; the cell may be of another one.
     """
     on_devices = is_among(connection, points.c.device_id, device_ids)
-    query = sa.select(points).where(on_devices, _NEWEST, points.c.baseline_series_id.is_not(None))
+    query = sa.select(*_PAIR_COLUMNS).where(on_devices, _NEWEST, points.c.baseline_series_id.is_not(None))
     if model is not None:
         # Not by a join: SQLite would read the points of all series of the model, on whatever device.
         own_model = sa.select(series.c.model).where(series.c.series_id == points.c.series_id)
@@ -223,7 +229,7 @@ def newest_cells(
             )
             .correlate(points)
         )
-    return [_pair_cell(row) for row in connection.execute(query)]
+    return [_pair_cell(row) for row in connection.execute(query).all()]
 
 
 def cells_of_pairs(

@@ -249,7 +249,7 @@ def test_what_is_read_without_an_interval_is_what_is_read_with_one(
     def check(data: st.DataObject, across_controls: bool) -> None:
         for own in found:
             baseline, candidate = (data.draw(sides_like(side[0])) for side in own.sides)
-            inputs = replace(own, sides=(baseline, candidate))
+            inputs = replace(own, its=replace(own.its, starts=baseline), own=candidate)
             means = inputs.means(across_controls=across_controls)
             result, _, pairs = inputs.judge(across_controls=across_controls)
             assert [*means.usable] == [(pair.baseline, pair.candidate) for pair in pairs]
