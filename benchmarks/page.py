@@ -5,7 +5,11 @@ alarms (`page_farm.py`). Each page is asked for over HTTP by another process, in
 the statements of the request are run again by the driver alone, with all their rows and on a connection that
 is as warm. The ratio says what services, templates and HTTP add, and the page that asks the database nothing,
 what HTTP alone takes. Beside the times, which contain all waits for a core, stands the CPU time of both. The
-last ratio is that of the CPU time to that of the queries and of the page without any, together.
+third ratio is that of the CPU time to that of the queries and of the page without any, together.
+
+The last two ratios set the page against its queries as it runs them: the same statements by SQLAlchemy, with
+the rows that it makes. The first of them is of the times, the second of the CPU time, with the page without
+any query.
 
 Where Chromium is installed, it opens each page and tells when it painted first, and how often an idle tab
 asks. Then tabs are opened whose farm changes nothing, and their CPU time is read.
@@ -26,9 +30,9 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
 from unittest.mock import patch
 
 import httpx
@@ -36,6 +40,7 @@ import sqlalchemy as sa
 from history import History
 from machine import machine_facts
 from page_farm import add_work
+from page_queries import Queries
 from playwright.sync_api import sync_playwright
 
 from farm.clock import SystemClock
@@ -57,6 +62,7 @@ _COUNTED = {
 }
 #: Without a statement.
 _EMPTY = "/login"
+_BUSY = "503"
 PAGES = (
     "/",
     "/devices",
@@ -77,41 +83,6 @@ PAGES = (
     "/events",
     "/variants",
 )
-
-
-class Queries:
-    """The statements of a request, which are run again for their time, with all of their rows."""
-
-    def __init__(self, engine: sa.Engine) -> None:
-        self._engine = engine
-        self._statements: list[tuple[str, Any]] = []
-        sa.event.listen(engine, "before_cursor_execute", self._note)
-
-    def reset(self) -> None:
-        """Forget the statements."""
-        self._statements.clear()
-
-    def __len__(self) -> int:
-        return len(self._statements)
-
-    def seconds(self) -> tuple[float, float]:
-        """Return the time that the statements take in turn, and the CPU time."""
-        statements = list(self._statements)
-        raw = self._engine.raw_connection()
-        try:
-            cursor = raw.cursor()
-            began_s, cpu_began_s = time.perf_counter(), time.thread_time()
-            for statement, parameters in statements:
-                cursor.execute(statement, parameters)
-                if cursor.description is not None:
-                    cursor.fetchall()
-            return time.perf_counter() - began_s, time.thread_time() - cpu_began_s
-        finally:
-            raw.rollback()
-            raw.close()
-
-    def _note(self, _: object, __: object, statement: str, parameters: Any, *___: object) -> None:
-        self._statements.append((statement, parameters))
 
 
 class Browser:
@@ -149,51 +120,86 @@ for path in map(str.strip, sys.stdin):
 
     def get(self, path: str) -> tuple[float, int]:
         """Return the seconds to the first byte of a page, and its bytes."""
+        status, first_s, size = self._ask(path)
+        while status == _BUSY:
+            # The first look counts the jobs of a matrix: on a busy machine it takes longer than a page may.
+            status, first_s, size = self._ask(path)
+        # The sign-in of a farm without tokens leads elsewhere.
+        assert status == ("303" if path == _EMPTY else "200"), (path, status)
+        return float(first_s), int(size)
+
+    def _ask(self, path: str) -> list[str]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{path}\n")
         self._process.stdin.flush()
-        status, first_s, size = self._process.stdout.readline().split()
-        # The sign-in of a farm without tokens leads elsewhere.
-        assert status == ("303" if path == _EMPTY else "200"), (path, status)
-        return float(first_s), int(size)
+        return self._process.stdout.readline().split()
 
     def close(self) -> None:
         """End the process."""
         self._process.communicate()
 
 
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What one page takes, in milliseconds: medians."""
+
+    #: Of the page: to the first byte, and CPU time.
+    page: tuple[float, float]
+    #: Of its statements by the driver alone, and their CPU time.
+    by_driver: tuple[float, float]
+    #: Of its statements by SQLAlchemy, as the page runs them, and their CPU time.
+    as_run: tuple[float, float]
+    statements: int
+    size: int
+
+
+def costs_of(browser: Browser, queries: Queries, path: str, *, times: int) -> Costs:
+    """Ask for a page so many times, and after each run its statements again, in two ways."""
+    page, by_driver, as_run = [], [], []
+    # The first look compiles its template and its statements, and may count the jobs of a matrix.
+    browser.get(path)
+    for _ in range(times):
+        queries.reset()
+        cpu_began_s = time.process_time()
+        first_s, size = browser.get(path)
+        page.append((first_s, time.process_time() - cpu_began_s))
+        count = len(queries)
+        by_driver.append(queries.seconds())
+        as_run.append(queries.seconds_as_run())
+    page_ms, driver_ms, as_run_ms = (
+        (1000 * median(wall_s for wall_s, _ in values), 1000 * median(cpu_s for _, cpu_s in values))
+        for values in (page, by_driver, as_run)
+    )
+    return Costs(page_ms, driver_ms, as_run_ms, count, size)
+
+
 def page_rows(browser: Browser, queries: Queries, paths: Sequence[str], *, times: int) -> Iterator[str]:
-    """Yield a row for each page, with what HTTP alone takes beside its queries in the last ratio."""
+    """Yield a row for each page, with what HTTP alone takes beside its queries in two of the ratios."""
     empty_cpu_ms = 0.0
     for path in (_EMPTY, *paths):
-        firsts, cpus, query_firsts, query_cpus = [], [], [], []
-        for _ in range(times + 1):
-            queries.reset()
-            cpu_began_s = time.process_time()
-            first_s, size = browser.get(path)
-            cpus.append(time.process_time() - cpu_began_s)
-            firsts.append(first_s)
-            count = len(queries)
-            query_s, query_cpu_s = queries.seconds()
-            query_firsts.append(query_s)
-            query_cpus.append(query_cpu_s)
-        # The first one is not warm.
-        first_ms, cpu_ms, query_ms, query_cpu_ms = (
-            1000 * median(values[1:]) for values in (firsts, cpus, query_firsts, query_cpus)
-        )
+        costs = costs_of(browser, queries, path, times=times)
+        (first_ms, cpu_ms), (query_ms, query_cpu_ms) = costs.page, costs.by_driver
+        as_run_ms, as_run_cpu_ms = costs.as_run
         row = (
-            f"{path:<36}{first_ms:>9.1f} ms{query_ms:>9.1f} ms{cpu_ms:>9.1f} ms{query_cpu_ms:>9.1f} ms"
-            f"{count:>6}{size / 1000:>6.0f} kB{os.getloadavg()[0]:>6.1f}"
+            f"{path:<36}{first_ms:>9.1f} ms{query_ms:>9.1f} ms{as_run_ms:>9.1f} ms{cpu_ms:>9.1f} ms"
+            f"{query_cpu_ms:>9.1f} ms{as_run_cpu_ms:>9.1f} ms"
+            f"{costs.statements:>6}{costs.size / 1000:>6.0f} kB{os.getloadavg()[0]:>6.1f}"
         )
-        if not count:
+        if not costs.statements:
             empty_cpu_ms = cpu_ms
             yield row
             continue
-        ratio = first_ms / query_ms
-        verdict = "MET" if ratio <= AIM_RATIO else "MISSED"
-        with_http = cpu_ms / (query_cpu_ms + empty_cpu_ms)
-        yield f"{row}{ratio:>7.1f}x{cpu_ms / query_cpu_ms:>7.1f}x{with_http:>9.1f}x  {verdict}"
+        ratio, with_http = first_ms / query_ms, cpu_ms / (query_cpu_ms + empty_cpu_ms)
+        as_run_with_http = cpu_ms / (as_run_cpu_ms + empty_cpu_ms)
+        yield (
+            f"{row}{ratio:>7.1f}x{cpu_ms / query_cpu_ms:>7.1f}x{with_http:>9.1f}x  {_verdict(ratio)}"
+            f"{first_ms / as_run_ms:>9.1f}x{as_run_with_http:>9.1f}x  {_verdict(as_run_with_http)}"
+        )
+
+
+def _verdict(ratio: float) -> str:
+    return "MET" if ratio <= AIM_RATIO else "MISSED"
 
 
 def first_paints(url: str, paths: Sequence[str], *, times: int, idle_s: float) -> dict[str, float]:
@@ -322,9 +328,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         paths = [path.format(newest=counts["matrices"], before=counts["matrices"] - 1) for path in PAGES]
         browser = Browser(url.removeprefix("http://"))
         stack.callback(browser.close)
-        names = "".join(f"{name:>12}" for name in ("first byte", "its SQL", "CPU", "of its SQL"))
+        columns = ("first byte", "its SQL", "as run", "CPU", "of its SQL", "as run")
+        names = "".join(f"{name:>12}" for name in columns)
         print(
             f"{'page':<36}{names}{'SQLs':>6}{'size':>9}{'load':>6}{'ratio':>8}{'of CPU':>8}{'with HTTP':>10}"
+            f"{'as run':>18}{'with HTTP':>10}"
         )
         for row in page_rows(browser, Queries(engine), paths, times=3 if options.quick else _TIMES):
             print(row, flush=True)
@@ -337,7 +345,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         share = tabs_share(url, tabs=tabs, seconds=seconds)
         verdict = "MET" if share <= AIM_CPU else "MISSED"
         print(f"\n{tabs} open tabs, nothing changes: {share:.2%} of a core (aim {AIM_CPU:.0%})  {verdict}")
-    print(f"aim: the first byte of each page within {AIM_RATIO:g}x of its queries")
+    print(
+        f"aim: the first byte of each page within {AIM_RATIO:g}x of its queries by the driver alone;"
+        f" then: its CPU within {AIM_RATIO:g}x of its queries as it runs them and a page without any"
+    )
 
 
 if __name__ == "__main__":
