@@ -41,6 +41,9 @@ def check_served(version: object) -> None:
         raise WireVersionUnsupported(f"wire version {text} is not served; this farm serves {served}")
 
 
+_MISSING = object()
+
+
 class Wire(BaseModel):
     """A message, or a part of one."""
 
@@ -50,9 +53,12 @@ class Wire(BaseModel):
     @classmethod
     def of(cls, *records: object, **values: object) -> Self:
         """Return the message with these values; other fields are those of the first record that has them."""
-        fields = cls.model_fields.keys() - values.keys()
-        for record in reversed(records):
-            values |= {name: getattr(record, name) for name in fields if hasattr(record, name)}
+        for name in cls.model_fields.keys() - values.keys():
+            # One look at each record until one has it: a model takes long to say that it has no such field.
+            for record in records:
+                if (value := getattr(record, name, _MISSING)) is not _MISSING:
+                    values[name] = value
+                    break
         return cls.model_validate(values)
 
 

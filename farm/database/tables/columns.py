@@ -49,15 +49,15 @@ def where(condition: str) -> dict[str, Any]:
     return {"sqlite_where": sa.text(condition), "postgresql_where": sa.text(condition)}
 
 
-def literal(value: StrEnum) -> sa.BindParameter[str]:
+def literal(value: StrEnum) -> sa.ColumnClause[str]:
     """Return an enum value written into the statement itself, as in the condition of a partial index.
 
-    With a parameter, neither SQLite nor a prepared statement of PostgreSQL would use the partial index.
+    With a parameter, neither SQLite nor a prepared statement of PostgreSQL would use the partial index. It is
+    written when the statement is compiled, which is once, and not at each execution.
     """
-    return sa.bindparam(None, value.value, type_=sa.Text(), literal_execute=True)
+    return sa.literal_column(f"'{value.value}'", sa.Text())
 
 
 def is_one_of(column: sa.ColumnElement[Any], members: Iterable[StrEnum]) -> sa.ColumnElement[bool]:
     """Return the condition that a column has one of several enum values, written as `literal` does."""
-    values = [member.value for member in members]
-    return column.in_(sa.bindparam(None, values, expanding=True, literal_execute=True))
+    return column.in_([literal(member) for member in members])

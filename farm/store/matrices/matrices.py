@@ -215,7 +215,7 @@ def page_of_cells(connection: Connection, matrix_id: MatrixId, *, after: int, li
         .order_by(cells.c.cell_index)
         .limit(limit)
     )
-    return [to_record(CellRow, row) for row in connection.execute(query)]
+    return [to_record(CellRow, row) for row in connection.execute(query).all()]
 
 
 def cells_at(connection: Connection, matrix_id: MatrixId, indexes: Collection[int]) -> list[CellRow]:
