@@ -6,8 +6,8 @@ import sys
 #: How long a thread that computes may keep others from running, once one wants to. The interpreter's default
 #: is 5 ms, which the event loop would wait for each time it comes back from its sockets.
 SWITCH_INTERVAL_S = 0.001
-#: New objects that may be cycles are looked at after so many. A page reads thousands of rows at once: with
-#: the interpreter's default of 700 they are looked at again and again, and none of them is garbage yet.
+#: New objects that may be cycles are inspected after so many. A page reads thousands of rows at once: with
+#: the interpreter's default of 700 they are inspected again and again, and none of them is garbage yet.
 YOUNG_OBJECTS = 10_000
 
 

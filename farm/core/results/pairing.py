@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from farm.core.base.ids import FactsId
 from farm.core.devices.controls import ControlLevel
@@ -194,6 +194,29 @@ def _is_alike(one: MeasuredValue, other: MeasuredValue) -> bool:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if len(known) == len(values) else None
+
+
+ValueT = TypeVar("ValueT", bound=MeasuredValue)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedBaseline(Generic[ValueT]):
+    """What was measured of a baseline: shared by the candidates that are compared with it."""
+
+    #: Oldest first.
+    starts: Sequence[ValueT]
+    #: Of its duplicates, which join it; none for a candidate that is one.
+    duplicates: Sequence[ValueT] = ()
+    #: What `joined` has found.
+    _joined: list[Sequence[MeasuredValue]] = field(
+        init=False, default_factory=list, compare=False, repr=False
+    )
+
+    def joined(self) -> Sequence[MeasuredValue]:
+        """Return the baseline with its duplicates, one value for each block."""
+        if not self._joined:
+            self._joined.append(join_duplicates(self.starts, self.duplicates))
+        return self._joined[0]
 
 
 #: Baseline and candidate of a pair that can count.

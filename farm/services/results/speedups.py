@@ -10,7 +10,6 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, FactsId, MatrixId, SeriesId
 from farm.core.base.microseconds import from_microseconds
-from farm.core.base.spec_errors import name_hint
 from farm.core.errors import NotFound
 from farm.core.results.history.chosen_labels import PairChoice
 from farm.core.results.looks.basis import IntervalBasis, compare_by_basis, rounds_of_last_look
@@ -18,11 +17,10 @@ from farm.core.results.looks.look import Look
 from farm.core.results.metric_comparison import MetricComparison, MetricsByBlock, compare_metrics
 from farm.core.results.pairing import (
     Exclusion,
-    MeasuredValue,
     RoundPair,
+    SharedBaseline,
     block_key,
     block_of,
-    join_duplicates,
     paired_rounds,
     used_pairs,
 )
@@ -31,17 +29,15 @@ from farm.core.results.statistics.families import AlarmShare
 from farm.core.results.statistics.pair_distance import pair_distance
 from farm.core.results.statistics.past_variance import VariancePrior
 from farm.database.known_at import as_known_at
-from farm.services.devices.views import device_named
 from farm.services.matrices.cell_setups import CellSetups, cell_setups
 from farm.services.matrices.views import first_page_size
-from farm.services.results.history.chosen_cells import ChosenCell, chosen_cells
+from farm.services.results.history.chosen_cells import ChosenCell, candidate_filter, chosen_cells
 from farm.services.results.past_pairs import PairKey, aa_alarms, variance_priors
 from farm.store.devices import devices
 from farm.store.devices.devices import Device
-from farm.store.files import variants as variant_store
 from farm.store.jobs.counts import incomplete_cells
 from farm.store.matrices import matrices
-from farm.store.matrices.candidates import CandidateFilter, page_of_candidates
+from farm.store.matrices.candidates import page_of_candidates
 from farm.store.matrices.matrices import CellRow, Matrix, get_matrix
 from farm.store.results import measurements
 from farm.store.results.looks import looks_of_cells
@@ -60,26 +56,6 @@ UsedRounds = tuple[tuple[RoundPair, ...], tuple[Exclusion, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BaselineStarts:
-    """What was measured of a baseline: shared by the candidates that are compared with it."""
-
-    #: Oldest first.
-    starts: Sequence[Measurement]
-    #: Of its duplicates, which join it; none for a candidate that is one.
-    duplicates: Sequence[Measurement] = ()
-    #: What `joined` has found.
-    _joined: list[Sequence[MeasuredValue]] = field(
-        init=False, default_factory=list, compare=False, repr=False
-    )
-
-    def joined(self) -> Sequence[MeasuredValue]:
-        """Return the baseline with its duplicates, one value for each block."""
-        if not self._joined:
-            self._joined.append(join_duplicates(self.starts, self.duplicates))
-        return self._joined[0]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedupInputs:
     """A candidate with what was measured of it and of its baseline, not compared yet."""
 
@@ -87,7 +63,7 @@ class SpeedupInputs:
     baseline: CellRow
     candidate: CellRow
     #: Of the baseline.
-    its: BaselineStarts
+    its: SharedBaseline[Measurement]
     #: Of the candidate, oldest first.
     own: Sequence[Measurement]
     builds: Mapping[FactsId, int]
@@ -372,7 +348,7 @@ def compared_pairs(
     ]
     looks = looks_of_cells(connection, growing) if growing else {}
     incomplete = incomplete_cells(connection, cell_ids)
-    shared: dict[tuple[CellId, bool, int], BaselineStarts] = {}
+    shared: dict[tuple[CellId, bool, int], SharedBaseline[Measurement]] = {}
 
     def until(last: int, *of_cells: CellId) -> list[Measurement]:
         return [value for cell_id in of_cells for value in measured.get(cell_id, ()) if value.round <= last]
@@ -385,7 +361,7 @@ def compared_pairs(
         key = pair.baseline.cell_id, pair.candidate.replica == 1, last
         if key not in shared:
             joining = duplicates.get(_place(pair.baseline), ()) if pair.candidate.replica == 1 else ()
-            shared[key] = BaselineStarts(starts=until(last, both[0]), duplicates=until(last, *joining))
+            shared[key] = SharedBaseline(starts=until(last, both[0]), duplicates=until(last, *joining))
         return SpeedupInputs(
             matrix=pair.matrix,
             baseline=pair.baseline,
@@ -418,17 +394,3 @@ def _candidate(connection: Connection, matrix_id: MatrixId, cell_id: CellId) -> 
     if cell is None or cell.matrix_id != matrix_id:
         raise NotFound(f"matrix {matrix_id} has no cell {cell_id}", hint=AFTER_HINT)
     return cell
-
-
-def candidate_filter(connection: Connection, *, device: str | None, model: str | None) -> CandidateFilter:
-    """Return the filter of candidates by device and model; raises like `list_speedups`."""
-    device_id = None if device is None else device_named(connection, device).device_id
-    if model is not None:
-        _check_model(connection, model)
-    return CandidateFilter(device_id=device_id, model=model)
-
-
-def _check_model(connection: Connection, model: str) -> None:
-    models = variant_store.list_models(connection)
-    if model not in models:
-        raise NotFound(f"no model `{model}`", hint=name_hint(model, models) or "the farm has no models yet")

@@ -1,6 +1,6 @@
 """Devices: one row each, with the facts of its current system build."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -181,11 +181,6 @@ class DeviceName(NamedTuple):
 def list_device_names(connection: Connection) -> list[DeviceName]:
     """Return the names of all devices in the order of their ids."""
     return [DeviceName._make(row) for row in connection.execute(_NAMES_QUERY).all()]
-
-
-def list_device_ids(connection: Connection) -> Sequence[DeviceId]:
-    """Return the ids of all devices, in any order."""
-    return connection.execute(sa.select(devices.c.device_id)).scalars().all()
 
 
 def device_labels(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, str]:

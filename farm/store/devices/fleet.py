@@ -1,6 +1,6 @@
 """The status of many devices: without their facts and conditions, whose JSON takes most of the time."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -44,6 +44,11 @@ _ALIKE_QUERY = (
     .group_by(*_EQUAL_COLUMNS)
     .order_by(sa.func.min(_STATUS.c.device_id))
 )
+
+
+def list_device_ids(connection: Connection) -> Sequence[DeviceId]:
+    """Return the ids of all devices, in any order."""
+    return connection.execute(sa.select(devices.c.device_id)).scalars().all()
 
 
 def alike_among(

@@ -22,7 +22,7 @@ from farm.core.results.statistics.interval import bounded_exp
 from farm.database.transaction import Tx
 from farm.services.operations.alarms import clear_alarm
 from farm.services.results.history.change_sessions import DAY_US, levels_around
-from farm.services.results.speedups import candidate_filter
+from farm.services.results.history.chosen_cells import candidate_filter
 from farm.store.devices.devices import device_labels
 from farm.store.operations.alarms import add_alarm
 from farm.store.operations.event_log import last_events

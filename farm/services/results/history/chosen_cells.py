@@ -1,4 +1,4 @@
-"""Cells of a matrix that a person chose by words of their labels, each with its baseline."""
+"""Cells that a person chose: by device and model, and by words of their labels, each with its baseline."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,11 @@ from dataclasses import dataclass, replace
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, MatrixId
+from farm.core.base.spec_errors import name_hint
+from farm.core.errors import NotFound
 from farm.core.results.history.chosen_labels import ChosenLabels, PairChoice
+from farm.services.devices.views import device_named
+from farm.store.files import variants as variant_store
 from farm.store.matrices.candidates import (
     CandidateFilter,
     labels_of_matrix,
@@ -85,3 +89,17 @@ def with_baselines(cells: Iterable[CellRow], by_place: dict[_Place, CellRow]) ->
                 cell=replace(cell, baseline_index=baseline.index),
                 is_planned=cell.baseline_index == baseline.index,
             )
+
+
+def candidate_filter(connection: Connection, *, device: str | None, model: str | None) -> CandidateFilter:
+    """Return the filter of candidates by device and model; raises like `list_speedups`."""
+    device_id = None if device is None else device_named(connection, device).device_id
+    if model is not None:
+        _check_model(connection, model)
+    return CandidateFilter(device_id=device_id, model=model)
+
+
+def _check_model(connection: Connection, model: str) -> None:
+    models = variant_store.list_models(connection)
+    if model not in models:
+        raise NotFound(f"no model `{model}`", hint=name_hint(model, models) or "the farm has no models yet")

@@ -13,9 +13,9 @@ from farm.core.base.microseconds import from_microseconds, to_microseconds
 from farm.core.models.builders import is_unoptimized
 from farm.core.results.history.chosen_labels import check_chosen
 from farm.core.results.statistics.interval import bounded_exp, log_interval
+from farm.services.results.history.chosen_cells import candidate_filter
 from farm.services.results.history.past_points import newest_points_at
 from farm.services.results.history.session_points import pending_points
-from farm.services.results.speedups import candidate_filter
 from farm.store.files.variants import baseline_manifests
 from farm.store.results.history.newest_points import (
     Comparison,

@@ -12,14 +12,14 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, FactsId
 from farm.core.results.history.chosen_labels import PairChoice
+from farm.core.results.pairing import SharedBaseline
 from farm.core.runs.measurement import MIN_ROUNDS
 from farm.database.known_at import as_known_at
+from farm.services.results.history.chosen_cells import candidate_filter
 from farm.services.results.history.listed_pairs import ListedPairs, PairsAgainst, PairScope, known_labels
 from farm.services.results.speedups import (
     PAGE,
-    BaselineStarts,
     SpeedupInputs,
-    candidate_filter,
     speedup_views,
     with_priors,
 )
@@ -110,7 +110,7 @@ def _pooled(
         for compared in chosen
     )
     builds = builds_of_each(connection, snapshots)
-    baselines: dict[_Numbered, BaselineStarts] = {}
+    baselines: dict[_Numbered, SharedBaseline[Measurement]] = {}
     return [
         compared[0]
         if len(compared) == 1
@@ -146,7 +146,7 @@ def _build(facts_id: FactsId | None, builds: dict[FactsId, int]) -> int:
 
 
 def _one_after_another(
-    compared: Sequence[SpeedupInputs], baselines: dict[_Numbered, BaselineStarts]
+    compared: Sequence[SpeedupInputs], baselines: dict[_Numbered, SharedBaseline[Measurement]]
 ) -> SpeedupInputs:
     """Return the rounds of several matrices as those of the newest one, numbered on.
 
@@ -160,7 +160,7 @@ def _one_after_another(
     numbered = [*zip(compared, offsets, strict=True)]
     key = tuple((id(inputs.its), first) for inputs, first in numbered)
     if key not in baselines:
-        baselines[key] = BaselineStarts(
+        baselines[key] = SharedBaseline(
             starts=[value for inputs, first in numbered for value in _behind(first, inputs.its.starts)],
             duplicates=[value for inputs, first in numbered for value in _behind(first, inputs.duplicates)],
         )

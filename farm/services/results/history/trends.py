@@ -14,8 +14,8 @@ from farm.core.results.history.session_point import SessionPoint
 from farm.core.results.statistics.interval import CONFIDENCE, bounded_exp
 from farm.core.runs.measurement import MIN_ROUNDS
 from farm.core.runs.stats import t_quantile
+from farm.services.results.history.chosen_cells import candidate_filter
 from farm.services.results.history.session_points import pending_points
-from farm.services.results.speedups import candidate_filter
 from farm.store.results.history.changes import SeriesMark, marks_of_series
 from farm.store.results.history.points import points_of_series
 from farm.store.results.history.stale_points import pending_sessions
