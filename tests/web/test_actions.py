@@ -29,7 +29,7 @@ def browsers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Role, ht
     with served(app) as (url, _):
         context = app.state.context
         clients = {}
-        for role in (Role.VIEWER, Role.SUBMITTER, Role.OPERATOR):
+        for role in (Role.VIEWER, Role.SUBMITTER, Role.OPERATOR, Role.ADMIN):
             issue = bind_tx(issue_access_token, now=context.clock.now())
             made = context.database.write(issue, AccessRequest(name=f"a-{role}", role=role))
             client = httpx.Client(base_url=url, trust_env=False, headers=HTML, timeout=30)
@@ -45,6 +45,7 @@ ACTIONS = (
     ("/attempts/3", "/attempts/3/rerun", Role.SUBMITTER),
     ("/devices/virtual-1", "/devices/virtual-1/cordon", Role.OPERATOR),
     ("/devices/virtual-1", "/devices/virtual-1/check", Role.OPERATOR),
+    ("/devices/virtual-1", "/devices/virtual-1/reserve", Role.OPERATOR),
     ("/alarms", "/alarms/1/clear", Role.OPERATOR),
 )
 RANK = (Role.VIEWER, Role.SUBMITTER, Role.OPERATOR)
@@ -109,6 +110,54 @@ def test_a_reason_that_was_typed_before_a_session_ended_is_in_the_form(
 ) -> None:
     answer = browsers[Role.OPERATOR].get("/devices/virtual-1/cordon", params={"reason": 'a "new" cable'})
     assert 'name="reason" maxlength="500" value="a &#34;new&#34; cable"' in answer.text
+
+
+def test_a_device_is_reserved_for_a_time_and_released(browsers: dict[Role, httpx.Client]) -> None:
+    browser = browsers[Role.OPERATOR]
+    assert "It is yours for this time" in words_of(browser.get("/devices/virtual-2/reserve"))
+    assert browser.post("/devices/virtual-2/reserve", data={"for": "soon"}).status_code == 422
+    assert browser.post("/devices/virtual-2/reserve", data={"for": "99d"}).status_code == 422
+    form = {"for": "2h", "reason": "try a driver"}
+    assert browser.post("/devices/virtual-2/reserve", data=form).status_code == 303
+    page = browser.get("/devices/virtual-2")
+    assert "reserved by a-operator" in words_of(page)
+    assert 'href="/devices/virtual-2/release"' in page.text
+    assert 'href="/devices/virtual-2/reserve"' not in page.text
+    assert "The reservation of a-operator until" in words_of(browser.get("/devices/virtual-2/release"))
+    assert browser.post("/devices/virtual-2/release").status_code == 303
+    assert 'href="/devices/virtual-2/reserve"' in browser.get("/devices/virtual-2").text
+
+
+def test_the_reservation_of_another_person_ends_only_as_it_was_asked_about(
+    browsers: dict[Role, httpx.Client],
+) -> None:
+    other, browser = browsers[Role.ADMIN], browsers[Role.OPERATOR]
+    assert other.post("/devices/virtual-2/reserve", data={"for": "1h"}).status_code == 303
+    question = browser.get("/devices/virtual-2/release")
+    assert "The reservation of a-admin until" in words_of(question)
+    assert 'name="reserved_by" value="a-admin"' in question.text
+    for stale in ({}, {"reserved_by": "someone"}):
+        assert browser.post("/devices/virtual-2/release", data=stale).status_code == 409
+    assert "reserved by a-admin" in words_of(browser.get("/devices/virtual-2"))
+    assert browser.post("/devices/virtual-2/release", data={"reserved_by": "a-admin"}).status_code == 303
+    assert "reserved by a-admin" not in words_of(browser.get("/devices/virtual-2")).split("Events")[0]
+
+
+def test_what_failed_is_measured_again_and_a_health_check_is_not(browsers: dict[Role, httpx.Client]) -> None:
+    browser = browsers[Role.SUBMITTER]
+    jobs = browser.get("/api/v1/jobs", params={"matrix_id": 2}).json()
+    attempt_id = next(job["attempts"][-1] for job in jobs if job["outcome"] == "failed" and job["attempts"])
+    assert browser.get(f"/api/v1/attempts/{attempt_id}").json()["reading"] is None
+    rerun = f"/attempts/{attempt_id}/rerun"
+    assert f'href="{rerun}"' in browser.get(f"/attempts/{attempt_id}").text
+    assert rerun not in browsers[Role.VIEWER].get(f"/attempts/{attempt_id}").text
+    assert "measures it" in words_of(browser.get(rerun))
+    answer = browser.post(rerun, data={"key": "fedcba9876543210"})
+    assert answer.status_code == 303
+    assert f"rerun of attempt {attempt_id}" in words_of(browser.get(answer.headers["location"]))
+    # Attempt 1 is the first check of a device.
+    assert "Health check" in words_of(browser.get("/attempts/1"))
+    assert "/attempts/1/rerun" not in browser.get("/attempts/1").text
 
 
 def test_an_alarm_is_cleared_with_a_reason_only(browsers: dict[Role, httpx.Client]) -> None:

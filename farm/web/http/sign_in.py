@@ -19,6 +19,7 @@ SIGN_IN_PATH, SIGN_OUT_PATH = "/login", "/logout"
 #: By the identity provider: where a browser goes to it from, and comes back to.
 PROVIDER_PATH, CALLBACK_PATH = f"{SIGN_IN_PATH}/oidc", f"{SIGN_IN_PATH}/oidc/callback"
 _STATIC = "/static/"
+_TYPED_FIELDS = ("reason", "for")
 
 
 def is_open(method: str, path: str) -> bool:
@@ -67,7 +68,7 @@ class SignInRedirect:
     """Leads a browser without a session from a page to the sign-in, and back to the page.
 
     A form whose session ended leads back to the page that asks before the action, at the same address, with
-    the reason that was typed.
+    what was typed.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -90,8 +91,8 @@ class SignInRedirect:
         if is_refused:
             query = scope["query_string"].decode("latin-1")
             has_ended = session_secret(Headers(scope=scope)) is not None
-            if scope["method"] == "POST" and has_ended and (reason := await _typed_reason(scope, receive)):
-                query = urlencode({"reason": reason})
+            if scope["method"] == "POST" and has_ended:
+                query = urlencode(await _typed_fields(scope, receive))
             here = scope["path"] + (f"?{query}" if query else "")
             target = urlencode({"next": here} | ({"ended": "true"} if has_ended else {}))
             await RedirectResponse(f"{SIGN_IN_PATH}?{target}", status_code=303)(scope, receive, send)
@@ -105,11 +106,12 @@ def _wants_page(scope: Scope) -> bool:
     return is_of_page and "text/html" in headers.get("accept", "") and bearer(headers) is None
 
 
-async def _typed_reason(scope: Scope, receive: Receive) -> str:
-    """Return the reason in a form that was refused before it was read; empty without one."""
+async def _typed_fields(scope: Scope, receive: Receive) -> dict[str, str]:
+    """Return what a person typed into a form that was refused before it was read."""
     body, is_whole = b"", not 0 < (content_length(Headers(scope=scope)) or 0) <= MAX_FORM_BYTES
     while not is_whole:
         message = await receive()
         body += message.get("body", b"")
         is_whole = not message.get("more_body", False)
-    return parse_qs(body.decode("utf-8", "replace")).get("reason", [""])[-1]
+    fields = parse_qs(body.decode("utf-8", "replace"))
+    return {name: fields[name][-1] for name in _TYPED_FIELDS if name in fields}

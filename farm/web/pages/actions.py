@@ -3,7 +3,8 @@
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from shlex import quote
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
@@ -19,7 +20,7 @@ from farm.core.errors import InvalidInput, NotFound
 from farm.core.jobs.job import JobState
 from farm.core.operations.role import Caller
 from farm.presentation.labels import device_name
-from farm.presentation.text import plural
+from farm.presentation.text import local_time_text, plural, seconds
 from farm.services.checks.device_detail import device_detail
 from farm.services.matrices.views import matrix_view
 from farm.services.operations.alarms import list_alarms
@@ -29,15 +30,48 @@ from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import respond
 from farm.web.http.templates import TEMPLATES
 from farm.wire.base import Count
-from farm.wire.documents.devices import DeviceChange, OperatorRequest
+from farm.wire.documents.devices import (
+    DeviceChange,
+    DeviceView,
+    OperatorRequest,
+    ReleaseRequest,
+    ReservationRequest,
+)
 from farm.wire.documents.matrices.plans import CancelRequest
 from farm.wire.documents.operations import ClearRequest
 
 router = APIRouter(route_class=PageRoute)
 
+_FORM_HINT = "go back, and give a reason of up to 500 characters, and a time of up to 14 days"
+
 A = TypeVar("A", bound=OperatorRequest)
 
-_MAX_REASON = 500
+_MAX_TYPED = 500
+
+
+def _plain_request(caller: Caller, _: DeviceView, form: Mapping[str, str]) -> OperatorRequest:
+    return _request_of(OperatorRequest, caller, form)
+
+
+def _reservation(caller: Caller, _: DeviceView, form: Mapping[str, str]) -> ReservationRequest:
+    return _request_of(ReservationRequest, caller, form, for_s=seconds(form.get("for", "")))
+
+
+def _release(caller: Caller, device: DeviceView, form: Mapping[str, str]) -> ReleaseRequest:
+    """Return the end of a reservation: of another person's only as it was asked about."""
+    is_other = device.reserved_by not in (None, caller.name)
+    return _request_of(
+        ReleaseRequest, caller, form, force=is_other and form.get("reserved_by") == device.reserved_by
+    )
+
+
+def _release_effects(device: DeviceView) -> Sequence[str]:
+    if device.reserved_by is None:
+        return ["No one has reserved it: nothing will change."]
+    return [
+        f"The reservation of {device.reserved_by} until {local_time_text(device.reserved_until)} ends now.",
+        "It is checked, and then gets work again.",
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,25 +79,43 @@ class _DeviceAction:
     """What people do to a device: its button, what it does, and the route of the API that does it."""
 
     button: str
-    effects: Sequence[str]
-    route: Callable[[str, OperatorRequest, Caller, Context], Awaitable[DeviceChange]]
+    effects: Callable[[DeviceView], Sequence[str]]
+    route: Callable[[str, Any, Caller, Context], Awaitable[DeviceChange]]
+    #: The request of a form.
+    request: Callable[[Caller, DeviceView, Mapping[str, str]], OperatorRequest] = _plain_request
+    #: Whether it is for a time, which is asked for.
+    is_timed: bool = False
 
 
 #: By their names in addresses.
 _DEVICE_ACTIONS: Mapping[str, _DeviceAction] = {
     "cordon": _DeviceAction(
         button="Cordon",
-        effects=["It gets no further work; the run on it ends first.", "Its queue stays."],
+        effects=lambda _: ["It gets no further work; the run on it ends first.", "Its queue stays."],
         route=device_routes.post_cordon,
     ),
     "uncordon": _DeviceAction(
         button="Uncordon",
-        effects=["It gets work again, after a check if it needs one."],
+        effects=lambda _: ["It gets work again, after a check if it needs one."],
         route=device_routes.post_uncordon,
+    ),
+    "reserve": _DeviceAction(
+        button="Reserve",
+        effects=lambda device: [
+            "It is yours for this time: the run on it ends first, and the farm starts no other.",
+            "Its queue stays. After the reservation it is checked, and then gets work again.",
+            f"farm adb {quote(device.name)} shell connects to it.",
+        ],
+        route=device_routes.post_reserve,
+        request=_reservation,
+        is_timed=True,
+    ),
+    "release": _DeviceAction(
+        button="Release", effects=_release_effects, route=device_routes.post_release, request=_release
     ),
     "check": _DeviceAction(
         button="Check now",
-        effects=["A check runs ahead of all jobs that are queued for it."],
+        effects=lambda _: ["A check runs ahead of all jobs that are queued for it."],
         route=device_routes.post_check,
     ),
 }
@@ -78,6 +130,8 @@ def _question(
     button: str,
     back: str,
     reason: str = "optional",
+    is_timed: bool = False,
+    hidden: Mapping[str, str] | None = None,
 ) -> Response:
     """Return the page that asks before an action.
 
@@ -89,6 +143,8 @@ def _question(
         button: that does it.
         back: the page to return to.
         reason: `none`, `optional` or `required`.
+        is_timed: whether it asks for how long.
+        hidden: fields that are sent as they are.
     """
     html = TEMPLATES.get_template("actions/page.html").render(
         caller=caller,
@@ -100,20 +156,21 @@ def _question(
         back=back,
         reason=reason,
         # Of a form whose session had ended.
-        typed_reason=request.query_params.get("reason", "")[:_MAX_REASON],
+        typed={name: value[:_MAX_TYPED] for name, value in request.query_params.items()},
+        is_timed=is_timed,
         # A form that is sent twice does its work once.
-        key=secrets.token_hex(16),
+        hidden={"key": secrets.token_hex(16), **(hidden or {})},
     )
     return respond(request, html)
 
 
-def _request_of(kind: type[A], caller: Caller, form: Mapping[str, str]) -> A:
+def _request_of(kind: type[A], caller: Caller, form: Mapping[str, str], **values: object) -> A:
     """Return the request of a form in its caller's name. Raises InvalidInput."""
     try:
-        return kind.model_validate({"by": caller.name, "reason": form.get("reason") or None})
+        return kind.model_validate({"by": caller.name, "reason": form.get("reason") or None, **values})
     except ValidationError as error:
         problems = "; ".join(problem["msg"] for problem in error.errors())
-        raise InvalidInput(problems, hint="go back, and give a reason of up to 500 characters") from None
+        raise InvalidInput(problems, hint=_FORM_HINT) from None
 
 
 def _done(path: str) -> Response:
@@ -191,9 +248,11 @@ async def ask_device_action(
         request,
         caller,
         title=f"{wanted.button}: {view.name}?",
-        effects=wanted.effects,
+        effects=wanted.effects(view),
         button=wanted.button,
         back=f"/devices/{device}",
+        is_timed=wanted.is_timed,
+        hidden={"reserved_by": view.reserved_by} if view.reserved_by else None,
     )
 
 
@@ -204,7 +263,8 @@ async def do_device_action(
     """Do something to a device."""
     wanted = _device_action(action)
     form = await form_values(request)
-    await wanted.route(device, _request_of(OperatorRequest, caller, form), caller, farm)
+    view = await farm.database.read_async(device_detail, device)
+    await wanted.route(device, wanted.request(caller, view, form), caller, farm)
     return _done(f"/devices/{device}")
 
 
