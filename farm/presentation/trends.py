@@ -18,7 +18,9 @@ _SIDE_BY_BASELINE = {
     VersionPart.BASELINE_FILE: VersionPart.FILE,
     VersionPart.BASELINE_PROGRAM: VersionPart.PROGRAM,
 }
-#: The columns that `farm history detect` reads.
+#: Fields of points as charts and tables show them.
+_DRAWN = ("matrix_id", "cell_id", "time_ns", "baseline_ns", "speedup", "ci_low", "ci_high")
+#: The columns that `farm history detect` reads, and those that are drawn.
 CSV_COLUMNS = (
     "series",
     "device",
@@ -37,6 +39,7 @@ CSV_COLUMNS = (
     "file",
     "program",
     "os",
+    *_DRAWN,
 )
 
 
@@ -110,5 +113,6 @@ def csv_lines(histories: Iterable[SeriesHistory]) -> Iterator[str]:
                 "file": point.variant_digest,
                 "program": point.program_digest,
                 "os": point.os,
+                **{name: getattr(point, name) for name in _DRAWN},
             }
             yield csv_line([row[name] for name in CSV_COLUMNS])

@@ -110,11 +110,11 @@ def test_a_session_that_ended_says_so_and_keeps_what_was_typed(farm: HttpFarm) -
         page = browser.get("/devices?find=x")
         assert page.headers["location"] == "/login?next=%2Fdevices%3Ffind%3Dx&ended=true"
         assert "Your session has ended." in browser.get(page.headers["location"]).text
-        form = browser.post("/devices/phone-7/cordon", data={"reason": 'new cable, "blue"'})
+        form = browser.post("/devices/phone-7/cordon", data={"key": "k", "reason": 'new cable, "blue"', "for": "3h"})
         assert form.status_code == 303
         asked = parse_qs(urlsplit(form.headers["location"]).query)["next"][0]
         assert urlsplit(asked).path == "/devices/phone-7/cordon"
-        assert parse_qs(urlsplit(asked).query) == {"reason": ['new cable, "blue"']}
+        assert parse_qs(urlsplit(asked).query) == {"reason": ['new cable, "blue"'], "for": ["3h"]}
         huge = browser.post("/devices/phone-7/cordon", data={"reason": "x" * 5000})
         assert huge.headers["location"] == "/login?next=%2Fdevices%2Fphone-7%2Fcordon&ended=true"
         assert browser.post("/api/v1/devices/x/cordon", json={"by": "ann"}).status_code == 401

@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import DeviceId
+from farm.core.checks.reference_run import ReferenceRun
 from farm.database.transaction import Tx
 from farm.presentation.device_state import (
     device_group,
@@ -121,6 +122,20 @@ async def get_device_conditions(_: Viewer, device: str, farm: Farm) -> Response:
 
     columns = ("attempt_id", "measured_at", "start_battery_c", "start_skin_c", "clock_pct", "quality")
     return await csv_response("conditions", page, columns_of(*columns))
+
+
+@router.get("/devices/{device}/reference.csv")
+async def get_reference_runs(_: Viewer, device: str, farm: Farm) -> Response:
+    """Return the last reference runs of a device."""
+    own = await farm.database.read_async(device_named, device)
+
+    async def page(last: ReferenceRun | None) -> Sequence[ReferenceRun]:
+        if last is not None:
+            return []
+        return await farm.database.read_async(own_runs, own.device_id, limit=_REFERENCE_RUNS)
+
+    columns = ("job_id", "measured_at", "value_ns", "verdict", "unfit_reasons")
+    return await csv_response("reference-runs", page, columns_of(*columns))
 
 
 def _cards(tx: Tx, views: Sequence[DeviceView]) -> list[Mapping[str, Any]]:

@@ -1,7 +1,8 @@
 """The overview: the queue, devices by state, throughput, alarms, and what changed since yesterday."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -20,6 +21,7 @@ from farm.store.jobs.open_work import count_queued, count_running
 from farm.store.operations.alarms import count_open
 from farm.store.operations.recent_events import count_between
 from farm.web.charts.bars import bar_chart
+from farm.web.http.csv_response import columns_of, csv_response
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import Load, render_page
 from farm.web.pages.history import change_row
@@ -50,6 +52,31 @@ async def get_wall(request: Request, caller: Viewer, farm: Farm, part: str | Non
     )
 
 
+@router.get("/throughput.csv")
+async def get_throughput_csv(_: Viewer, farm: Farm) -> Response:
+    """Return the number of jobs that finished in each of the last hours."""
+    counts = await farm.database.read_async(farm.bind(_finished_by_hour))
+
+    async def page(last: _Hour | None) -> list[_Hour]:
+        return [] if last is not None else [_Hour(began_at=at, finished_jobs=count) for at, count in counts]
+
+    return await csv_response("throughput", page, columns_of("began_at", "finished_jobs"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hour:
+    """The throughput of one hour."""
+
+    began_at: datetime
+    finished_jobs: int
+
+
+def _finished_by_hour(tx: Tx) -> list[tuple[datetime, int]]:
+    begin = tx.now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=_HOURS - 1)
+    hours = [begin + timedelta(hours=hour) for hour in range(_HOURS)]
+    return list(zip(hours, count_between(tx.connection, JobEvent.FINISHED, hours), strict=True))
+
+
 def _parts(farm: Context, rows: tuple[int, int, int]) -> Mapping[str, Load]:
     """Return how to load what the parts of the overview show."""
     now, (matrices_shown, alarms_shown, changes_shown) = farm.clock.now(), rows
@@ -63,10 +90,7 @@ def _parts(farm: Context, rows: tuple[int, int, int]) -> Mapping[str, Load]:
         }
 
     def throughput(tx: Tx) -> Mapping[str, Any]:
-        begin = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=_HOURS - 1)
-        hours = [begin + timedelta(hours=hour) for hour in range(_HOURS)]
-        counts = count_between(tx.connection, JobEvent.FINISHED, hours)
-        return {"hours": bar_chart(list(zip(hours, counts, strict=True)))}
+        return {"hours": bar_chart(_finished_by_hour(tx))}
 
     def devices(tx: Tx) -> Mapping[str, Any]:
         fleet = fleet_status(tx.connection)
