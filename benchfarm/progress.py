@@ -10,7 +10,7 @@ from farm.cli.matrices.watch import POLL_S, status_line, watch_changes, watch_ma
 from farm.cli.shell.output import err, print_notice
 from farm.client.farm_client import FarmClient
 from farm.presentation.labels import device_name
-from farm.wire.documents.matrices.matrices import MatrixView
+from farm.wire.documents.matrices.matrices import DeviceProgress, MatrixView
 
 
 def wait_with_progress(
@@ -47,13 +47,16 @@ def detached_text(client: FarmClient, view: MatrixView) -> str:
 
 def progress_html(view: MatrixView) -> str:
     """Return the progress of a matrix as HTML: a bar for each device."""
-    bars = "".join(
-        f"<div><progress max='{max(device.total, 1)}' value='{device.finished}'></progress> "
-        f"{escape(device_name(device))} {device.finished} of {device.total} "
-        f"{escape(device.current or '')}</div>"
-        for device in view.progress
-    )
+    bars = "".join(map(_device_html, view.progress))
     return f"<div>{escape(status_line(view))}{bars}</div>"
+
+
+def _device_html(device: DeviceProgress) -> str:
+    ran = device.finished - device.cancelled
+    return (
+        f"<div><progress max='{max(device.total, 1)}' value='{ran}'></progress> "
+        f"{escape(device_name(device))} {ran} of {device.total} {escape(device.current or '')}</div>"
+    )
 
 
 def _fetch_until(client: FarmClient, view: MatrixView, timeout_s: float | None) -> Callable[[], MatrixView]:

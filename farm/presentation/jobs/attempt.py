@@ -12,7 +12,7 @@ from farm.core.jobs.run_order import Predecessor, RunOrder
 from farm.core.runs.evidence import Evidence, ExitRecord, RunError
 from farm.core.runs.plan import PlanFile, RunPlan
 from farm.presentation.text import Field, failure_text, local_time_text, round_text, with_attempt
-from farm.wire.documents.matrices.cell_setup import MeasuredCell
+from farm.wire.documents.matrices.cell_setup import AttemptCell
 from farm.wire.documents.matrices.matrices import AttemptView
 
 _PLAN = TypeAdapter(RunPlan)
@@ -35,7 +35,7 @@ def state_text(view: AttemptView) -> str:
     return ", ".join(str(part) for part in parts if part)
 
 
-def cell_fields(cell: MeasuredCell) -> Iterator[Field]:
+def cell_fields(cell: AttemptCell) -> Iterator[Field]:
     """Return what an attempt measured: matrix and round, cell, model, program and settings."""
     where = round_text(cell.round, cell.block, cell.repeat)
     yield "of", f"matrix {cell.matrix_id} ({cell.matrix}), {where}"

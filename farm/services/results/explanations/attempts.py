@@ -18,7 +18,7 @@ from farm.store.jobs.run_order import orders_of
 from farm.store.matrices import matrices
 from farm.store.results import evidence as evidence_store
 from farm.store.results import measurements
-from farm.wire.documents.matrices.cell_setup import MeasuredCell
+from farm.wire.documents.matrices.cell_setup import AttemptCell
 from farm.wire.documents.matrices.matrices import AttemptView
 from farm.wire.storable_text import make_storable
 
@@ -58,7 +58,7 @@ def attempt_view(connection: Connection, attempt_id: AttemptId) -> AttemptView:
     )
 
 
-def _measured_cell(connection: Connection, job_id: JobId) -> MeasuredCell | None:
+def _measured_cell(connection: Connection, job_id: JobId) -> AttemptCell | None:
     """Return the cell of a job; None for a health check."""
     job = jobs.find_job(connection, job_id)
     if job is None or job.cell_id is None:
@@ -68,7 +68,7 @@ def _measured_cell(connection: Connection, job_id: JobId) -> MeasuredCell | None
     baselines = [] if cell.baseline_index is None else [cell.baseline_index]
     labels = matrices.labels_by_index(connection, cell.matrix_id, baselines)
     setup = cell_setups(connection, [cell]).setup(cell)
-    return MeasuredCell.of(setup, cell, job, matrix=matrix.name, baseline=next(iter(labels.values()), None))
+    return AttemptCell.of(setup, cell, job, matrix=matrix.name, baseline=next(iter(labels.values()), None))
 
 
 def _evidence(report: bytes) -> dict[str, Any]:

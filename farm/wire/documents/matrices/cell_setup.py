@@ -36,7 +36,7 @@ class CellSetup(Wire):
     program_digest: Digest
 
 
-class MeasuredCell(CellSetup):
+class AttemptCell(CellSetup):
     """The cell of a matrix that an attempt ran, and in which round."""
 
     matrix_id: MatrixId

@@ -19,7 +19,7 @@ from farm.core.results.statistics.pair_distance import PairDistance
 from farm.core.runs.measurement import Outcome, Quality, Verdict
 from farm.core.runs.trace import RunTrace
 from farm.wire.base import Wire
-from farm.wire.documents.matrices.cell_setup import CellSetup, MeasuredCell
+from farm.wire.documents.matrices.cell_setup import AttemptCell, CellSetup
 from farm.wire.documents.results.results import MetricView, ReadingView, ResultView
 
 #: Jobs that one answer lists at most.
@@ -346,7 +346,7 @@ class AttemptView(Wire):
     #: What ran on the device before it, and its place in its block; None for a health check.
     order: RunOrder | None = None
     #: What it measured; None for a health check.
-    cell: MeasuredCell | None = None
+    cell: AttemptCell | None = None
 
 
 class JobView(Wire):
