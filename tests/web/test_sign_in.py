@@ -110,7 +110,9 @@ def test_a_session_that_ended_says_so_and_keeps_what_was_typed(farm: HttpFarm) -
         page = browser.get("/devices?find=x")
         assert page.headers["location"] == "/login?next=%2Fdevices%3Ffind%3Dx&ended=true"
         assert "Your session has ended." in browser.get(page.headers["location"]).text
-        form = browser.post("/devices/phone-7/cordon", data={"key": "k", "reason": 'new cable, "blue"', "for": "3h"})
+        form = browser.post(
+            "/devices/phone-7/cordon", data={"key": "k", "reason": 'new cable, "blue"', "for": "3h"}
+        )
         assert form.status_code == 303
         asked = parse_qs(urlsplit(form.headers["location"]).query)["next"][0]
         assert urlsplit(asked).path == "/devices/phone-7/cordon"
