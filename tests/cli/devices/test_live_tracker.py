@@ -56,7 +56,11 @@ class Client:
         return json.loads(await self.text())
 
     async def is_closed(self) -> bool:
-        return await self.reader.read(1) == b""
+        try:
+            return await self.reader.read(1) == b""
+        except ConnectionResetError:
+            # Something was on its way.
+            return True
 
 
 @dataclass

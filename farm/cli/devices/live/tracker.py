@@ -93,7 +93,8 @@ class PhoneTracker:
         self._connections.discard(connection)
 
     async def close(self) -> None:
-        """End all connections, the session last begun among them."""
+        """End all connections; the client whose session ends by that has no successor."""
+        self._requests.clear()
         tasks = list(self._connections)
         for task in tasks:
             task.cancel()
