@@ -135,6 +135,22 @@ def test_a_phone_is_held_served_and_given_back(one_lab: Lab) -> None:
 
 
 @pytest.mark.long
+def test_a_second_command_for_the_phone_is_refused_and_the_first_goes_on(one_lab: Lab) -> None:
+    with held(one_lab) as (command, port), session_of(port) as session:
+        second = one_lab.command("live", "tvm", "bench-a")
+        assert second.returncode == 2
+        assert "another `farm live tvm` serves bench-a" in second.stderr
+        assert echoed(session, b"here") == b"here"
+        with one_lab.farm.client() as client:
+            assert client.device("bench-a").reserved_by == "anna"
+        command.send_signal(signal.SIGINT)
+        assert "is back in the pool" in command.communicate(timeout=60)[1]
+    refused = one_lab.command("live", "tvm", "bench-a", "--key", "pixel 8")
+    assert refused.returncode == 2
+    assert "'pixel 8' is no key" in refused.stderr
+
+
+@pytest.mark.long
 def test_bytes_of_a_session_arrive_in_both_directions_as_they_were_sent(one_lab: Lab) -> None:
     content = os.urandom(2_000_000)
     with held(one_lab) as (_, port), session_of(port) as session:

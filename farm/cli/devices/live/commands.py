@@ -1,8 +1,12 @@
 """`farm live`: hold a phone for TVM's RPC, and time a library on such a phone."""
 
+import fcntl
+import re
 import time
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated
 
@@ -24,15 +28,18 @@ from farm.cli.shell.output import print_data, print_json, print_notice
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import DeviceId
 from farm.core.base.units import duration_text
-from farm.core.errors import Conflict, FarmUnreachable, HostError
+from farm.core.errors import Conflict, FarmUnreachable, HostError, InvalidInput
 from farm.presentation.text import seconds
 from farm.variants.build import interpreter_of
-from farm.wire.documents.devices import ReleaseRequest
+from farm.variants.environments.locks import lock_file
+from farm.variants.environments.runtime_environments import environments_dir
+from farm.wire.documents.devices import DeviceView, ReleaseRequest
 
 app = typer.Typer(no_args_is_help=True)
 
 _REASON = "driven live by TVM's RPC"
 _HARNESS = "tvm_benchmark"
+_NO_KEY = re.compile(r"[^A-Za-z0-9._-]")
 
 
 @app.command()
@@ -59,8 +66,11 @@ def tvm(
 
     Example: farm live tvm bench-a --for 2h --key pixel
     """
-    with connect() as farm:
+    with connect() as farm, ExitStack() as stack:
         view = farm.device(device)
+        known_by = _checked_key(key or _NO_KEY.sub("-", view.name))
+        # Before the reservation, which a second command of the same person would end.
+        stack.enter_context(_only_command(view))
         end_s = time.monotonic() + seconds(span)
         try:
             reserve_device(farm, device, seconds(span), _REASON, detached="It is released")
@@ -78,13 +88,38 @@ def tvm(
                 name=view.name,
                 by=require_identity(),
                 end_s=end_s,
-                key=key or view.name,
+                key=known_by,
                 harness=harness,
                 port=port,
             )
             serve_phone(farm, hold)
         finally:
             _release(farm, view.device_id)
+
+
+def _checked_key(key: str) -> str:
+    """Return a key, which TVM's clients send between blanks and colons."""
+    if _NO_KEY.search(key):
+        raise InvalidInput(f"{key!r} is no key", hint="letters, digits, `.`, `_` and `-`, like pixel-8")
+    return key
+
+
+@contextmanager
+def _only_command(view: DeviceView) -> Iterator[None]:
+    """Keep other commands of this user from serving the device.
+
+    Raises:
+        Conflict: one does.
+    """
+    name = sha256(view.device_id.encode()).hexdigest()[:16]
+    with lock_file(environments_dir().with_name("live") / name) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise Conflict(
+                f"another `farm live tvm` serves {view.name}", hint="use its tracker, or end it by Ctrl-C"
+            ) from error
+        yield
 
 
 def _release(farm: FarmClient, device_id: DeviceId) -> None:

@@ -18,7 +18,7 @@ from farm.cli.devices.live.tracker import PhoneTracker
 from farm.cli.shell.output import print_notice
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import Digest
-from farm.core.errors import Conflict, DeviceError, FarmError, HarnessInvalid
+from farm.core.errors import Conflict, FarmError, HarnessInvalid
 from farm.core.programs.abi import select_abi
 from farm.core.programs.bundle import Bundle
 from farm.wire.documents.devices import AdbAccess
@@ -74,7 +74,7 @@ async def _serve(farm: FarmClient, hold: Hold, adb: tuple[str, ...]) -> None:
         print_notice(_instructions(hold, port))
         print_notice(f"{await _end_of_hold(farm, hold, stopped)}.")
     # A phone that is gone is cleared at the next start.
-    with suppress(DeviceError, FarmError):
+    with suppress(FarmError):
         await phone.clear()
 
 
