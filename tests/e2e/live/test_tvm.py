@@ -62,7 +62,7 @@ except Exception as error:
     phone.load_module("library.so").get_function("vm_load_executable")
     print("the phone goes on")
 """
-#: TVM's tuner, as it is configured for phones; it starts processes that import this file.
+#: TVM's tuner, as it is configured for phones: they link nothing, so it exports libraries.
 TUNER = """
 import sys
 from types import ModuleType
@@ -70,11 +70,27 @@ if __name__ == "__main__":
     import torch, tvm
     from tvm.relax.frontend.torch import from_exported_program
     from tvm.s_tir.meta_schedule import relax_integration
+    from tvm.s_tir.meta_schedule.builder import LocalBuilder
     from tvm.s_tir.meta_schedule.runner import EvaluatorConfig, RPCConfig, RPCRunner
     from tvm.s_tir.meta_schedule.tune import tune_tasks
     from farm.variants.exporters.tuning import metaschedule
 
     port, folder, triple = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+
+    def build(module, target, _parameters):
+        from tvm.driver import build as build_module
+        from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
+
+        return build_module(RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module), target=target)
+
+    def export(module):
+        import os, tempfile
+        from farm.variants.exporters.tvm import _linker
+
+        path = os.path.join(tempfile.mkdtemp(dir=folder), "part.so")
+        module.export_library(path, fcompile=_linker(triple), workspace_dir=os.path.dirname(path))
+        return path
+
     sys.modules.setdefault("tvm.s_tir.tensor_intrin", ModuleType("tvm.s_tir.tensor_intrin"))
     net = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU()).eval()
     module = from_exported_program(torch.export.export(net, (torch.ones(1, 64),)))
@@ -85,7 +101,8 @@ if __name__ == "__main__":
     phone = RPCConfig("127.0.0.1", port, "pixel", session_timeout_sec=120)
     tune_tasks(
         tasks=contexts[:1], task_weights=weights[:1], work_dir=folder, max_trials_global=2,
-        num_trials_per_iter=2, builder=metaschedule._builder(),
+        num_trials_per_iter=2,
+        builder=LocalBuilder(max_workers=1, timeout_sec=300, f_build=build, f_export=export),
         runner=RPCRunner(phone, EvaluatorConfig(3, 1, 0)),
     )
 """
