@@ -49,6 +49,8 @@ _OWN_AFTER, _OWN_BEFORE = 8, 10
 #: So many of the latest steps are no noise: one of them may be a change.
 _LATEST = _AFTER[-1] + 1
 _LEAST_GAIN = 0.1
+#: Series are compared with others that have this share of their sessions, before a step and since.
+_LEAST_SHARED = 0.5
 #: A device was away if it has no session for more days than this, and than so many times as usual.
 _AWAY_DAYS = 10
 _AWAY_TIMES = 8
@@ -140,8 +142,13 @@ class DeviceLevels:
         return devices
 
     def _shared(self, rows: Ints, values: Floats) -> Floats:
-        """Return, by device, the median deviation of its series from their levels; 0 for a new device."""
-        shared = np.zeros(len(self.sessions))
+        """Return, by device, the median deviation of its series from their levels.
+
+        Series that are new say nothing of it: with them alone, it is that of the session before. 0 for a new
+        device.
+        """
+        shared = self.shared[:, -1].copy()
+        shared[self.sessions == 0] = 0.0
         known = self._seen[rows] > 0
         device, rest = self.device_of[rows][known], (values - self._own[rows])[known]
         order = np.lexsort((rest, device))
@@ -276,8 +283,10 @@ class DeviceLevels:
             device: row of the device.
             tick: of the first session with the new version.
             rows: the series whose version changed.
-            others: those of the same device whose did not: what moves both is no step.
+            others: those of the same device whose did not: what moves both is no step. Some that were hardly
+                measured with them, before or since, are left out.
         """
+        others = self._measured_with(rows, others, device, tick)
         if len(others):
             shared = self.block(rows) - self.block(others)
         elif len(rows) < (self.device_of == device).sum():
@@ -314,6 +323,15 @@ class DeviceLevels:
         variance = max(float(sigma * error), least) ** 2
         return Difference(float(size), variance, float(size), float(spread.degrees[0]), after, before)
 
+    def _measured_with(self, rows: Ints, others: Ints, device: int, tick: int) -> Ints:
+        """Return the others that were measured with some series often enough, before a step and since."""
+        is_after = self.ticks[device] >= tick
+        own, theirs = ~np.isnan(self.times[rows]).all(axis=0), ~np.isnan(self.times[others])
+        is_enough = np.ones(len(others), dtype=bool)
+        for side in (_latest(own & ~is_after, _BEFORE), _first(own & is_after, _AFTER[-1])):
+            is_enough &= theirs[:, side].sum(axis=1) >= max(_LEAST_SHARED * side.sum(), 1)
+        return others[is_enough]
+
     def block(self, rows: Ints) -> Floats:
         """Return the median deviation of some series of a device from their levels, by session."""
         deviations = self.times[rows] - self._own[rows][:, None]
@@ -335,12 +353,22 @@ class DeviceLevels:
         return row_medians(after)[0] - row_medians(before)[0]
 
     def adjust(self, rows: Ints, device: int, tick: int, size: float) -> None:
-        """Take a told change out of these series, from a session of their device on."""
+        """Take a told change out of these series, from a session of their device on.
+
+        What was not measured before belongs to a change of all that was, and is compared with it.
+        """
         is_after = self.ticks[device] >= tick
+        members = np.flatnonzero(self.device_of == device)
+        rest = members[~np.isin(members, rows)]
+        was_measured, is_measured = (
+            (~np.isnan(self.times[rest][:, side])).any(axis=1) for side in (~is_after, is_after)
+        )
+        is_of_all = bool(is_after.any()) and not (was_measured & is_measured).any()
+        if is_of_all:
+            rows = np.concatenate([rows, rest[is_measured]])
         self.times[rows] = np.where(is_after[None, :], self.times[rows] - size, self.times[rows])
         self._offset[rows] += size
-        members = np.flatnonzero(self.device_of == device)
-        if len(rows) == len(members):
+        if is_of_all:
             self.shared[device] = np.where(is_after, self.shared[device] - size, self.shared[device])
             self._steps[:, device, is_after] = np.nan
             return
@@ -349,3 +377,13 @@ class DeviceLevels:
         self._own[rows] = np.where(np.isnan(own), self._own[rows], own)
         shared = row_medians(np.ascontiguousarray((self.times[members] - self._own[members][:, None]).T))[0]
         self.shared[device] = np.where(is_after & ~np.isnan(shared), shared, self.shared[device])
+
+
+def _latest(flags: Bools, count: int) -> Bools:
+    """Keep so many of the latest flags that are set."""
+    return flags & (np.cumsum(flags[::-1])[::-1] <= count)
+
+
+def _first(flags: Bools, count: int) -> Bools:
+    """Keep so many of the first flags that are set."""
+    return flags & (np.cumsum(flags) <= count)

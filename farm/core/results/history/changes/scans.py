@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from farm.core.results.history.changes.breaks import Catalog
+from farm.core.results.history.changes.breaks import Catalog, VersionBreak
 from farm.core.results.history.changes.candidates import SHARE_OF_STEP, TOGETHER, CandidateFinder
 from farm.core.results.history.changes.choice import LEAST_EFFECT, Candidate
 from farm.core.results.history.changes.differences import pooled
@@ -112,19 +112,28 @@ class ScanFinder:
             threshold=SCAN,
             is_absolute=True,
         )
-        for known in catalog.breaks_of(members[0]):
-            since = int((levels.ticks[device] >= known.tick_by_row[members[0]]).sum())
+        for known in self._breaks_of_most([row for row, has in zip(members, is_known, strict=True) if has]):
+            first = min(
+                (row for row in members if row in known.tick_by_row), key=known.tick_by_row.__getitem__
+            )
+            since = int((levels.ticks[device] >= known.tick_by_row[first]).sum())
             if abs(since - length) > _NEAR_SESSIONS:
                 continue
             if known.is_told and known.told_size * size > 0:
                 return [replace(found, is_known=True)]
             if known.cause is Cause.OS and not known.is_told:
                 scope = {"os": known.version}
-                day = known.day_by_row[members[0]]
+                day = known.day_by_row[first]
                 return [replace(found, cause=Cause.OS, scope=scope, day=day, break_=known)]
             if known.cause is Cause.PROGRAM and not known.is_told and since < _PROGRAM_SESSIONS:
                 return []
         return [found]
+
+    def _breaks_of_most(self, rows: Sequence[int]) -> list[VersionBreak]:
+        """Return the breaks of most of these series, programs first and builds last."""
+        breaks = dict.fromkeys(known for row in rows for known in self._catalog.breaks_of(row))
+        of_most = [known for known in breaks if 2 * sum(row in known.tick_by_row for row in rows) > len(rows)]
+        return sorted(of_most, key=lambda known: known.cause is Cause.OS)
 
     def _is_told_at(self, row: int, device: int, tick: int, size: float) -> bool:
         """Return whether a change of a series was told that began at about a session, or that goes on."""

@@ -36,6 +36,8 @@ class Sketch:
     #: `(kind, device, network, variant)` -> days and versions; a part that is empty matches all.
     versions: Mapping[tuple[str, str, str, str], tuple[tuple[int, str], ...]] = field(default_factory=dict)
     skips: Callable[[str, int], bool] = lambda device, day: False
+    #: Whether a variant of a network is measured on a day.
+    is_measured: Callable[[str, str, int], bool] = lambda network, variant, day: True
     #: Broken sessions: `(series, day)` -> how much slower.
     broken: Mapping[tuple[str, int], float] = field(default_factory=dict)
     seed: int = 1
@@ -64,7 +66,7 @@ class Sketch:
                         value += self.broken.get((name, day), 0.0)
                         if variant == BASELINE:
                             base = value
-                        if self.skips(device, day):
+                        if self.skips(device, day) or not self.is_measured(network, variant, day):
                             continue
                         yield Point(
                             series=name,
