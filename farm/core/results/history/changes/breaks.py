@@ -1,6 +1,6 @@
 """Series, the versions they were measured with, and breaks: the sessions at which a version changed."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from farm.core.results.history.changes.points import BASELINE, Cause, Point
@@ -157,6 +157,12 @@ class Catalog:
             if other != row and not self.series[other].is_baseline
         ]
 
+    def siblings_of(self, rows: Iterable[int]) -> list[int]:
+        """Return the series that are compared with the same baselines as these, and these."""
+        groups = dict.fromkeys(self.series[row].group for row in rows)
+        members = [row for group in groups for row in self.rows_by_group[group]]
+        return [row for row in members if not self.series[row].is_baseline]
+
     def baseline_of(self, row: int) -> int | None:
         """Return the baseline of a series."""
         rows = self.rows_by_group[self.series[row].group]
@@ -212,3 +218,12 @@ class Catalog:
         order = (Cause.FILE, Cause.PROGRAM, Cause.OS)
         found = [known for known in self._breaks.values() if row in known.tick_by_row]
         return sorted(found, key=lambda known: order.index(known.cause))
+
+    def breaks_of_most(self, rows: Collection[int]) -> list[VersionBreak]:
+        """Return the breaks of most of these series, the build's last."""
+        found = [
+            known
+            for known in self._breaks.values()
+            if 2 * sum(row in known.tick_by_row for row in rows) > len(rows)
+        ]
+        return sorted(found, key=lambda known: known.cause is Cause.OS)

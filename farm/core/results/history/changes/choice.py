@@ -108,7 +108,13 @@ def strongest(candidates: Sequence[Candidate], *, stands: Significance) -> Candi
 
 def _includes(wider: Candidate, best: Candidate) -> bool:
     """Return whether the further series of a wider scope of the same break moved by at least half as much."""
-    if wider.break_ is not best.break_ or best.break_ is None or wider.is_absolute or best.is_absolute:
+    if (
+        not best.precision
+        or wider.break_ is not best.break_
+        or best.break_ is None
+        or wider.is_absolute
+        or best.is_absolute
+    ):
         return False
     if not wider.tick_by_row.keys() > best.tick_by_row.keys() or wider.size * best.size <= 0:
         return False

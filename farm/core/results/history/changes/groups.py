@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from farm.core.results.history.changes.breaks import Catalog
+from farm.core.results.history.changes.choice import LEAST_EFFECT
 from farm.core.results.history.changes.differences import SHARED_BASELINE
+from farm.core.results.history.changes.levels import DeviceLevels
 from farm.core.results.history.changes.noise import CLIP, LEAST_SIGMA, Floats, Ints, row_medians
 from farm.core.results.history.changes.ratios import WINDOW, RatioHistory
 
@@ -18,7 +20,7 @@ _CLIP_OF_MEAN = 4.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Series with ratios, of one device, of one baseline, or of one variant on several devices."""
+    """Series with ratios of one device, of one baseline, or of one variant or network on several devices."""
 
     scope: Mapping[str, str]
     rows: Sequence[int]
@@ -30,6 +32,7 @@ def groups_of(catalog: Catalog, rows: Iterable[int]) -> list[Group]:
     """Return the groups that these series belong to, with all of their series that have ratios."""
     known = [catalog.series[row] for row in rows]
     found = []
+    by_network: dict[tuple[str, str], list[int]] = {}
     for device_row in dict.fromkeys(series.device_row for series in known):
         members = _compared(catalog, catalog.rows_by_device[device_row])
         if len({catalog.series[row].group for row in members}) > 1:
@@ -43,11 +46,77 @@ def groups_of(catalog: Catalog, rows: Iterable[int]) -> list[Group]:
         members = catalog.rows_by_slot[slot]
         if len(members) >= _LEAST_DEVICES:
             found.append(Group({"network": slot[0], "variant": slot[1]}, members))
-    return found
+            everything = catalog.siblings_of(members)
+            if len(everything) > len(members):
+                by_network[slot[0], slot[2]] = everything
+    return [*found, *(Group({"network": key[0]}, members) for key, members in by_network.items())]
 
 
 def _compared(catalog: Catalog, rows: Iterable[int]) -> list[int]:
     return [row for row in rows if not catalog.series[row].is_baseline]
+
+
+def others_of(catalog: Catalog, group: Group) -> list[int]:
+    """Return the series that tell whether a group is a part of what moved.
+
+    Of one variant on all devices: the other variants. Of one baseline: the series of its device that are
+    compared with others.
+    """
+    if "device" not in group.scope:
+        others = catalog.siblings_of(group.rows)
+    elif group.baseline is not None:
+        device_row = catalog.series[group.rows[0]].device_row
+        others = _compared(catalog, catalog.rows_by_device[device_row])
+    else:
+        others = []
+    return [row for row in others if row not in group.rows]
+
+
+def moved_baselines(
+    catalog: Catalog, levels: DeviceLevels, rows: Sequence[int], tick: int, *, newest: int | None
+) -> list[int]:
+    """Return the baselines of some series, if in absolute time they moved and not the series; else none.
+
+    Args:
+        catalog: of all series.
+        levels: of their devices.
+        rows: of the series whose ratios moved.
+        tick: of the first session that moved.
+        newest: how many of the latest sessions show it; None for the first ones since.
+    """
+    by_baseline: dict[int, list[int]] = {}
+    for row in rows:
+        baseline = catalog.baseline_of(row)
+        if baseline is not None:
+            by_baseline.setdefault(baseline, []).append(row)
+    if not by_baseline:
+        return []
+    steps = [
+        own_steps(catalog, levels, own, baseline, tick, newest=newest)
+        for baseline, own in by_baseline.items()
+    ]
+    of_series, of_baselines = (abs(float(np.median(side))) for side in zip(*steps, strict=True))
+    return list(by_baseline) if 2 * of_baselines + LEAST_EFFECT >= of_series else []
+
+
+def own_steps(
+    catalog: Catalog,
+    levels: DeviceLevels,
+    rows: Sequence[int],
+    baseline: int,
+    tick: int,
+    *,
+    newest: int | None,
+) -> tuple[float, float]:
+    """Return how far series of a device and their baseline moved in absolute time, beside all others."""
+    device = catalog.series[baseline].device_row
+    others = [row for row in catalog.rows_by_device[device] if row != baseline and row not in rows]
+    own = levels.own_steps(np.array([baseline, *rows, *others]), device, tick, newest=newest)
+    rest = own[1 + len(rows) :]
+    shared = float(np.nanmedian(rest)) if len(rest) and not np.isnan(rest).all() else 0.0
+    moved = own[1 : 1 + len(rows)]
+    middle = float(np.nanmedian(moved)) if not np.isnan(moved).all() else 0.0
+    return middle - shared, float(np.nan_to_num(own[0])) - shared
 
 
 def group_scores(catalog: Catalog, ratios: RatioHistory, groups: Sequence[Group]) -> Floats:

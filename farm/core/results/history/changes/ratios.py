@@ -9,6 +9,7 @@ from farm.core.results.history.changes.noise import (
     LEAST_SIGMA,
     MAD_TO_SIGMA,
     MOST_CORRELATION,
+    PRIOR_DEGREES,
     Floats,
     Ints,
     Scales,
@@ -23,6 +24,9 @@ from farm.core.results.history.changes.noise import (
 WINDOW = 80
 #: Numbers of latest sessions that are compared with those before.
 _LAGS = np.array([3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40])
+#: The shortest of them are compared by the scale of the sessions before, where these are fewer than so many.
+_SHORT_LAGS = 3
+_LONG_REFERENCE = 30
 #: Lengths of drifts that are sought.
 _RAMPS = np.array([15, 20, 30, 45, 60])
 #: A scan compares with at least so many sessions.
@@ -276,9 +280,44 @@ class RatioHistory:
         t = self._scan_values(rows)[0]
         scores = normal_scores(t, self.scales.degrees[rows][:, None])
         steps, drifts = scores[:, : len(_LAGS)], scores[:, len(_LAGS) :]
+        short = self._short_steps(rows)
+        steps = np.where(np.abs(short) > np.abs(steps), short, steps)
         ordinal = np.arange(len(rows))
         step, drift = np.abs(steps).argmax(axis=1), np.abs(drifts).argmax(axis=1)
         return Scan(steps[ordinal, step], _LAGS[step], drifts[ordinal, drift], _RAMPS[drift])
+
+    def _short_steps(self, rows: Ints) -> Floats:
+        """Return the scores of steps of each row by the scale of the sessions before; 0 after long histories.
+
+        After few sessions, the usual scale is that of the sessions since the step, too. Student's t of those
+        before has as few degrees of freedom as they are. All sessions since move by half of the step.
+        """
+        reference, count = self.reference(rows), self.count[rows]
+        scores = np.zeros((len(rows), len(_LAGS)))
+        for place, after in enumerate(_LAGS[:_SHORT_LAGS]):
+            before, since = reference[:, :-after], reference[:, -after:]
+            known = count - after
+            is_able = (known >= LEAST_REFERENCE) & (known < _LONG_REFERENCE)
+            center = np.nan_to_num(np.where(np.isnan(before), 0.0, before).sum(axis=1) / np.maximum(known, 1))
+            apart = np.where(np.isnan(before), 0.0, before - center[:, None])
+            own = (apart**2).sum(axis=1)
+            degrees = PRIOR_DEGREES + np.maximum(known - 1, 0)
+            scale = (PRIOR_DEGREES * self._prior(rows) ** 2 + own) / degrees
+            correlation = self.scales.correlation[rows]
+            spread = np.sqrt(
+                scale
+                * (
+                    variance_of_mean(np.full(len(rows), after), correlation)
+                    + variance_of_mean(known, correlation)
+                )
+            )
+            size = row_medians(since)[0] - center
+            is_able &= (np.sign(size)[:, None] * (since - center[:, None]) >= np.abs(size)[:, None] / 2).all(
+                axis=1
+            )
+            t = np.where(is_able, size / np.maximum(spread, LEAST_SIGMA / 10), 0.0)
+            scores[:, place] = normal_scores(t, degrees)
+        return scores
 
     def weighted_values(self, rows: Ints) -> tuple[Floats, Floats]:
         """Return the scores of all steps and drifts of each row, and one over the error of their sizes."""

@@ -7,14 +7,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from farm.core.results.history.changes.breaks import Catalog, VersionBreak
+from farm.core.results.history.changes.breaks import Catalog
 from farm.core.results.history.changes.candidates import SHARE_OF_STEP, TOGETHER, CandidateFinder
-from farm.core.results.history.changes.choice import LEAST_EFFECT, Candidate
-from farm.core.results.history.changes.differences import pooled
-from farm.core.results.history.changes.groups import Group, group_history, group_scores, groups_of
+from farm.core.results.history.changes.choice import Candidate
+from farm.core.results.history.changes.differences import Difference, pooled
+from farm.core.results.history.changes.groups import (
+    Group,
+    group_history,
+    group_scores,
+    groups_of,
+    moved_baselines,
+    others_of,
+    own_steps,
+)
 from farm.core.results.history.changes.levels import SESSIONS, DeviceLevels
 from farm.core.results.history.changes.noise import Floats
-from farm.core.results.history.changes.points import Cause
+from farm.core.results.history.changes.points import BASELINE, Cause
 from farm.core.results.history.changes.ratios import RatioHistory, Scan
 
 #: Least scores of a scan: so high, because each session of each series or device is a look.
@@ -112,7 +120,7 @@ class ScanFinder:
             threshold=SCAN,
             is_absolute=True,
         )
-        for known in self._breaks_of_most([row for row, has in zip(members, is_known, strict=True) if has]):
+        for known in catalog.breaks_of_most([row for row, has in zip(members, is_known, strict=True) if has]):
             first = min(
                 (row for row in members if row in known.tick_by_row), key=known.tick_by_row.__getitem__
             )
@@ -128,12 +136,6 @@ class ScanFinder:
             if known.cause is Cause.PROGRAM and not known.is_told and since < _PROGRAM_SESSIONS:
                 return []
         return [found]
-
-    def _breaks_of_most(self, rows: Sequence[int]) -> list[VersionBreak]:
-        """Return the breaks of most of these series, programs first and builds last."""
-        breaks = dict.fromkeys(known for row in rows for known in self._catalog.breaks_of(row))
-        of_most = [known for known in breaks if 2 * sum(row in known.tick_by_row for row in rows) > len(rows)]
-        return sorted(of_most, key=lambda known: known.cause is Cause.OS)
 
     def _is_told_at(self, row: int, device: int, tick: int, size: float) -> bool:
         """Return whether a change of a series was told that began at about a session, or that goes on."""
@@ -164,7 +166,7 @@ class ScanFinder:
             least = SCAN if group.baseline is None else SCAN_BASELINE
             if found is None or abs(found.z) < least or not self._moved_alike(found, group.rows):
                 continue
-            if group.baseline is None or not self._moves_beside(found, group.rows, self._others(group)):
+            if not self._moves_beside(found, group.rows, others_of(self._catalog, group)):
                 candidates.append(self._of_group(found, group))
         return candidates
 
@@ -272,25 +274,20 @@ class ScanFinder:
 
     def _moved_alike(self, found: Candidate, rows: Sequence[int]) -> bool:
         """Return whether nearly all of these series moved by a similar share of what was found."""
-        tick = next(iter(found.tick_by_row.values()))
-        ticks = dict.fromkeys(rows, tick)
-        if found.cause is Cause.DRIFT:
-            # Where a drift begins, it is less than the noise.
-            ticks = {row: int(self._ratios.ticks[row, -_newest(found.sessions)]) for row in rows}
-        evidence = self._finder.evidence(ticks)
-        sizes = np.array([part.size for part in evidence.values()])
+        sizes = np.array([part.size for part in self._evidence(found, rows).values()])
         if len(sizes) < 2:
             return False
         middle = float(np.median(sizes))
         alike = (np.sign(found.size) * sizes >= SHARE_OF_STEP * abs(middle)).mean() >= TOGETHER
         return bool(alike and middle * found.size > 0)
 
-    def _others(self, group: Group) -> list[int]:
-        """Return the series of the device of a group that are compared with other baselines."""
-        catalog = self._catalog
-        device = catalog.series[group.rows[0]].device_row
-        rows = catalog.rows_by_device[device]
-        return [r for r in rows if r not in group.rows and not catalog.series[r].is_baseline]
+    def _evidence(self, found: Candidate, rows: Sequence[int]) -> dict[int, Difference]:
+        """Return how far each of these series moved with what was found."""
+        ticks = dict.fromkeys(rows, next(iter(found.tick_by_row.values())))
+        if found.cause is Cause.DRIFT:
+            # Where a drift begins, it is less than the noise.
+            ticks = {row: int(self._ratios.ticks[row, -_newest(found.sessions)]) for row in rows}
+        return self._finder.evidence(ticks)
 
     def _moves_beside(self, found: Candidate, rows: Sequence[int], others: Sequence[int]) -> bool:
         """Return whether others seem to move with these series, so that a wider change may be found soon."""
@@ -330,42 +327,35 @@ class ScanFinder:
             return None
         baseline = catalog.baseline_of(row)
         if baseline is not None and len(catalog.rows_by_group[series.group]) == 2:
-            own = self._own_steps(found, [row], baseline)
+            own = own_steps(catalog, self._levels, [row], baseline, tick, newest=_newest_of(found))
             if abs(own[1]) > abs(own[0]):
                 found = replace(found, tick_by_row={baseline: tick}, size=-found.size)
         return self._explained(found, [row])
 
     def _of_group(self, found: Candidate, group: Group) -> Candidate:
-        """Return the change of a group: of its baseline, if that is what moved."""
+        """Return the change of a group, as large as its series show it: of its baselines, if they moved."""
+        mean = pooled(self._finder.by_group(self._evidence(found, group.rows)))
+        found = replace(found, size=mean.size, shift=mean.shift, precision=mean.precision)
         tick = next(iter(found.tick_by_row.values()))
+        baselines = moved_baselines(self._catalog, self._levels, group.rows, tick, newest=_newest_of(found))
         if "device" not in group.scope:
-            # What moves one variant everywhere at once is its file, if that is not known.
-            is_drift = found.cause is Cause.DRIFT or self._catalog.series[group.rows[0]].file
             told = [self._is_told(row, row, found) for row in group.rows]
             if 2 * sum(told) > len(told):
                 return replace(found, scope=group.scope, is_known=True)
-            return replace(found, cause=Cause.DRIFT if is_drift else Cause.FILE, scope=group.scope)
-        if group.baseline is not None:
-            own = self._own_steps(found, group.rows, group.baseline)
-            if 2 * abs(own[1]) + LEAST_EFFECT >= abs(own[0]):
-                if self._is_told(group.rows[0], group.rows[0], found):
-                    return replace(found, scope=group.scope, is_known=True)
-                moved = replace(found, tick_by_row={group.baseline: tick}, size=-found.size)
-                return self._explained(moved, group.rows)
+            # What moves one variant everywhere at once is its file, if that is not known.
+            is_drift = found.cause is Cause.DRIFT or self._catalog.series[group.rows[0]].file
+            found = replace(found, cause=Cause.DRIFT if is_drift else Cause.FILE, scope=group.scope)
+            if baselines:
+                scope = {"network": group.scope["network"], "variant": BASELINE}
+                ticks = dict.fromkeys(baselines, tick)
+                return replace(found, scope=scope, tick_by_row=ticks, size=-found.size)
+            return found
+        if group.baseline is not None and baselines:
+            if self._is_told(group.rows[0], group.rows[0], found):
+                return replace(found, scope=group.scope, is_known=True)
+            moved = replace(found, tick_by_row={group.baseline: tick}, size=-found.size)
+            return self._explained(moved, group.rows)
         return self._explained(replace(found, scope=group.scope), group.rows)
-
-    def _own_steps(self, found: Candidate, rows: Sequence[int], baseline: int) -> tuple[float, float]:
-        """Return how far these series and their baseline moved in absolute time, beside all others."""
-        tick = next(iter(found.tick_by_row.values()))
-        newest = _newest(found.sessions) if found.cause is Cause.DRIFT else None
-        device = self._catalog.series[baseline].device_row
-        others = [r for r in self._catalog.rows_by_device[device] if r != baseline and r not in rows]
-        own = self._levels.own_steps(np.array([baseline, *rows, *others]), device, tick, newest=newest)
-        rest = own[1 + len(rows) :]
-        shared = float(np.nanmedian(rest)) if len(rest) and not np.isnan(rest).all() else 0.0
-        moved = own[1 : 1 + len(rows)]
-        middle = float(np.nanmedian(moved)) if not np.isnan(moved).all() else 0.0
-        return middle - shared, float(np.nan_to_num(own[0])) - shared
 
     def _explained(self, candidate: Candidate, rows: Sequence[int]) -> Candidate:
         """Return a step with the break that happened at the time as its cause."""
@@ -394,6 +384,11 @@ class ScanFinder:
             and abs(int((ticks >= known.tick_by_row[row]).sum()) - length) <= _NEAR_SESSIONS + length // 3
             for known in self._catalog.breaks_of(row)
         )
+
+
+def _newest_of(found: Candidate) -> int | None:
+    """Return how many of the latest sessions show what was found; None for the first ones since."""
+    return _newest(found.sessions) if found.cause is Cause.DRIFT else None
 
 
 def _newest(length: int) -> int:

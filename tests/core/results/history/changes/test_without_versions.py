@@ -1,0 +1,89 @@
+"""Changes without a new version: how large they are said to be, what moved, and after how many sessions."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from farm.core.results.history.changes.detect import detect
+from farm.core.results.history.changes.points import BASELINE
+from tests.core.results.history.changes.histories import FIRST_DAY, Shift, Sketch
+
+DAY = 40
+VARIANTS = (BASELINE, "int8", "fp16", "int4")
+Holds = Callable[[str, str, str], bool]
+
+
+def everything_but_baselines(device: str, network: str, variant: str) -> bool:
+    return device == "d0" and variant != BASELINE
+
+
+def one_network(device: str, network: str, variant: str) -> bool:
+    return device == "d0" and network == "n0" and variant != BASELINE
+
+
+def one_baseline(device: str, network: str, variant: str) -> bool:
+    return (device, network, variant) == ("d0", "n0", BASELINE)
+
+
+def one_variant_everywhere(device: str, network: str, variant: str) -> bool:
+    return (network, variant) == ("n0", "int8")
+
+
+def one_baseline_everywhere(device: str, network: str, variant: str) -> bool:
+    return (network, variant) == ("n0", BASELINE)
+
+
+SCOPES = [
+    (everything_but_baselines, {"device": "d0"}),
+    (one_network, {"device": "d0", "network": "n0"}),
+    (one_baseline, {}),
+    (one_variant_everywhere, {"network": "n0", "variant": "int8"}),
+    (one_baseline_everywhere, {"network": "n0", "variant": BASELINE}),
+]
+
+
+@pytest.mark.parametrize(("holds_for", "scope"), SCOPES)
+@pytest.mark.parametrize("times", [1.1, 2.0])
+def test_a_change_of_several_series_is_as_large_as_they_show_it(
+    holds_for: Holds, scope: dict[str, str], times: float
+) -> None:
+    history = Sketch(
+        devices=4,
+        days=60,
+        variants=VARIANTS,
+        noise=0.005,
+        wander=0.01,
+        shifts=(Shift(day=DAY, delta=math.log(times), holds_for=holds_for),),
+    )
+    (change,) = detect(history.points())
+    assert dict(change.scope) == scope
+    assert change.delta == pytest.approx(math.log(times), abs=0.015)
+    assert abs(change.delta - math.log(times)) < 4 * change.se < 0.04
+
+
+@pytest.mark.parametrize("before", [8, 12, 20])
+def test_a_doubled_time_is_told_within_five_sessions_of_a_short_history(before: int) -> None:
+    history = Sketch(
+        days=before + 20,
+        variants=VARIANTS,
+        networks=1,
+        noise=0.005,
+        shifts=(
+            Shift(
+                day=before,
+                delta=math.log(2),
+                holds_for=lambda device, network, variant: (device, variant) == ("d0", "int8"),
+            ),
+        ),
+    )
+    (change,) = detect(history.points())
+    assert change.series == "d0/n0/int8"
+    assert change.delta == pytest.approx(math.log(2), abs=0.02)
+    assert change.day == FIRST_DAY + before
+    assert change.told < change.day + 5
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_is_told_of_a_short_history_without_a_change(seed: int) -> None:
+    assert detect(Sketch(days=30, noise=0.03, seed=seed).points()) == []
