@@ -134,9 +134,13 @@ class Flag:
     default: SettingValue
     help: str = ""
     minimum: int | None = None
-    maximum: int | None = None
-    #: The word of the tool for what it does; empty where that is its name here.
-    tool_word: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundedFlag(Flag):
+    """A setting that has a greatest value, too."""
+
+    maximum: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +148,23 @@ class ChoiceFlag(Flag):
     """A setting whose value is one of some words."""
 
     choices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenamedFlag(Flag):
+    """A setting for which the program has an option of another name."""
+
+    option: str
+
+
+def flag_maximum(flag: Flag) -> int | None:
+    """Return the greatest value of a flag; None without one."""
+    return flag.maximum if isinstance(flag, BoundedFlag) else None
+
+
+def flag_option(name: str, flag: Flag) -> str:
+    """Return what the program calls a flag."""
+    return flag.option if isinstance(flag, RenamedFlag) else name
 
 
 def flag_choices(flag: Flag) -> tuple[str, ...]:

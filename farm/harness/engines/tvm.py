@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.declared_inputs import shape_text, unknown_inputs
 from farm.core.models.variant import Format, Manifest
-from farm.core.programs.definition import Flag
+from farm.core.programs.definition import BoundedFlag, Flag
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import RunPlan
@@ -38,7 +38,7 @@ _STEP_NS = 1
 #: Each is a line of at most 52 bytes, and 4 MiB of output come back; 25 MB where the run is sustained.
 _MOST_RUNS = 80_000
 FLAGS: Mapping[str, Flag] = {
-    "num_runs": Flag(default=50, help="timed inferences", minimum=1, maximum=_MOST_RUNS),
+    "num_runs": BoundedFlag(default=50, help="timed inferences", minimum=1, maximum=_MOST_RUNS),
     "warmup_runs": Flag(default=5, help="inferences before the clock counts", minimum=0),
     "num_threads": Flag(default=1, help="threads of the CPU", minimum=1),
     "inputs": Flag(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from farm.core.models.variant import Format
-from farm.core.programs.definition import Flag
+from farm.core.programs.definition import Flag, RenamedFlag
 from farm.core.runs.derived.operator_times import operator_metrics
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
@@ -63,9 +63,9 @@ FLAGS: Mapping[str, Flag] = {
     "htp_performance_mode": Flag(
         default=0, help="qnn: 0 leaves it; else as Qualcomm numbers them", minimum=0
     ),
-    "profile": Flag(
+    "profile": RenamedFlag(
         default=False,
-        tool_word="etdump_path",
+        option="etdump_path",
         help="cpu, xnnpack, vulkan: trace the model in a pass of its own (--etdump_path): times by operator",
     ),
 }

@@ -29,11 +29,11 @@ def regime_of(settings: Mapping[str, SettingValue]) -> Regime:
 
 
 def prompt_tokens(
-    settings: Mapping[str, SettingValue], flags: Mapping[str, Flag], *, length: str, text: str
+    settings: Mapping[str, SettingValue], flags: Mapping[str, Flag], *, length_flag: str, prompt_flag: str
 ) -> int | str:
     """Return the number of tokens of a prompt, or its text where that is 0; both by the names of flags."""
-    number = setting(settings, flags, length)
-    return number if isinstance(number, int) and number else str(setting(settings, flags, text))
+    number = setting(settings, flags, length_flag)
+    return number if isinstance(number, int) and number else str(setting(settings, flags, prompt_flag))
 
 
 def rate_metric(name: str, tokens_per_s: float) -> Metric:

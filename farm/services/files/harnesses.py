@@ -11,7 +11,7 @@ from farm.core.base.spec_errors import unknown_harness
 from farm.core.errors import HarnessInvalid
 from farm.core.matrices.matrix import KnownHarness
 from farm.core.models.variant import Manifest
-from farm.core.programs.definition import flag_choices
+from farm.core.programs.definition import flag_choices, flag_maximum
 from farm.core.runs.measurement import COMPUTED_METRICS, SUSTAINED_METRICS
 from farm.harness.base.adapter import Harness
 from farm.harness.base.options import GenericOptions, HarnessOptions, flag_defaults
@@ -102,7 +102,7 @@ def known_harness(connection: Connection, name: str, *, sustained: bool = False)
             flag: option.minimum for flag, option in options.flags.items() if option.minimum is not None
         },
         maximums={
-            flag: option.maximum for flag, option in options.flags.items() if option.maximum is not None
+            flag: most for flag, option in options.flags.items() if (most := flag_maximum(option)) is not None
         },
         choices={
             flag: choices for flag, option in options.flags.items() if (choices := flag_choices(option))

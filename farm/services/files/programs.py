@@ -16,7 +16,7 @@ from farm.core.programs.abi import program_abi
 from farm.core.programs.binary_inspection import FileInspection, find_missing_flags
 from farm.core.programs.built_with import MAX_PART_TEXT, ProgramPart
 from farm.core.programs.bundle import Bundle, BundleFile, check_bundle
-from farm.core.programs.definition import flag_choices
+from farm.core.programs.definition import flag_choices, flag_maximum, flag_option
 from farm.core.programs.harness_name import base_name, is_own_name, own_name
 from farm.core.programs.warnings import ProgramWarning, program_warnings
 from farm.database.transaction import Tx
@@ -193,7 +193,7 @@ def harness_view(connection: Connection, name: str) -> HarnessView:
             default=option.default,
             help=option.help,
             minimum=option.minimum,
-            maximum=option.maximum,
+            maximum=flag_maximum(option),
             choices=flag_choices(option),
         )
         for flag, option in adapter.flags.items()
@@ -254,7 +254,7 @@ def _checked_definition(registration: ProgramRegistration) -> dict[str, Any] | N
 def _flag_by_word(name: str) -> Mapping[str, str]:
     """Return the flags of an adapter by the words of its tool; none where they are no words."""
     adapter = get_harness(name)
-    words = {flag.tool_word or own: own for own, flag in adapter.flags.items()}
+    words = {flag_option(own, flag): own for own, flag in adapter.flags.items()}
     return words if adapter.flags_are_words else {}
 
 

@@ -32,6 +32,7 @@ _INSERT = measurements.insert()
 class Measurement(NamedTuple):
     """What is read of an accepted measurement. A plain tuple: one question reads thousands."""
 
+    attempt_id: AttemptId
     cell_id: CellId
     series_id: SeriesId
     round: int

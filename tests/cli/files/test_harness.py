@@ -12,6 +12,7 @@ import pytest
 
 from farm.cli.shell.main import main
 from farm.core.base.ids import digest_of
+from farm.core.programs.definition import flag_option
 from farm.harness.registry import get_harness, harness_names
 from tests.support.farm.http_farm import HttpFarm, http_farm
 from tests.support.models.elf_samples import ARM, elf_file
@@ -328,7 +329,7 @@ def test_each_adapter_takes_a_program_and_lacks_no_flag_that_it_cannot_show(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flags = get_harness(name).flags if get_harness(name).flags_are_words else {}
-    words = [flag.tool_word or own for own, flag in flags.items()]
+    words = [flag_option(own, flag) for own, flag in flags.items()]
     path = tmp_path / "tool"
     path.write_bytes(elf_file(needed=["libc.so"], text=b"".join(b"\0%b\0" % word.encode() for word in words)))
     path.chmod(0o755)

@@ -82,7 +82,9 @@ class LitertLmAdvancedMain(ToolHarness):
 
     def token_counts(self, settings: Mapping[str, SettingValue]) -> TokenCounts:
         """Return the tokens of an iteration."""
-        prompt = prompt_tokens(settings, FLAGS, length="benchmark_prefill_tokens", text="input_prompt")
+        prompt = prompt_tokens(
+            settings, FLAGS, length_flag="benchmark_prefill_tokens", prompt_flag="input_prompt"
+        )
         generated = count_setting(settings, FLAGS, "benchmark_decode_tokens")
         return TokenCounts(prompt=prompt, context=prompt, timed=generated)
 

@@ -109,7 +109,7 @@ class ModelBenchmark(ToolHarness):
 
     def token_counts(self, settings: Mapping[str, SettingValue]) -> TokenCounts:
         """Return the tokens of a repetition: the first one belongs to the prompt."""
-        prompt = prompt_tokens(settings, FLAGS, length="prompt_length", text="prompt")
+        prompt = prompt_tokens(settings, FLAGS, length_flag="prompt_length", prompt_flag="prompt")
         timed = count_setting(settings, FLAGS, "generation_length") - 1
         return TokenCounts(prompt=prompt, context=prompt, timed=timed)
 
