@@ -16,6 +16,8 @@ from farm.database.transaction import Tx
 from farm.store.operations.events import record_event
 
 _FACTS = TypeAdapter(DeviceFacts)
+#: Facts that a device has as columns, too.
+_COLUMNS = ("device_model", "soc", "android", "virtual", "cpu_domain")
 
 
 def known_devices(connection: Connection) -> list[KnownDevice]:
@@ -38,14 +40,7 @@ def put_facts(tx: Tx, device_id: DeviceId, facts: DeviceFacts) -> FactsId:
     tx.connection.execute(
         devices.update()
         .where(devices.c.device_id == device_id)
-        .values(
-            facts_id=facts_id,
-            device_model=facts.device_model,
-            soc=facts.soc,
-            android=facts.android,
-            virtual=facts.virtual,
-            cpu_domain=facts.cpu_domain,
-        )
+        .values(facts_id=facts_id, **{name: getattr(facts, name) for name in _COLUMNS})
     )
     return facts_id
 
@@ -73,10 +68,8 @@ def assign_unit_number(tx: Tx, device_id: DeviceId, device_model: str) -> None:
 
     Retired phones keep theirs, so none is given again.
     """
-    largest_unit = sa.select(sa.func.coalesce(sa.func.max(devices.c.unit), 0)).where(
-        devices.c.device_model == device_model
-    )
-    unit = tx.connection.execute(largest_unit).scalar_one() + 1
+    largest_unit = sa.select(sa.func.max(devices.c.unit)).where(devices.c.device_model == device_model)
+    unit = (tx.connection.execute(largest_unit).scalar() or 0) + 1
     numbered = tx.connection.execute(
         devices.update().where(devices.c.device_id == device_id, devices.c.unit.is_(None)).values(unit=unit)
     )

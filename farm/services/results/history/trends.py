@@ -118,6 +118,7 @@ class _Histories:
             own, newest = self._page[series_id], self._cells[points[-1].cell_id]
             yield SeriesHistory.of(
                 own,
+                own.device,
                 newest,
                 baseline_series_id=baseline_id,
                 baseline=newest.baseline_label if baseline_id is not None else None,

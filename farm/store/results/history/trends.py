@@ -12,15 +12,22 @@ from farm.database.tables import cells, devices, points, programs, series, varia
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrendSeries:
-    """A series whose points are asked for, with what its device is now."""
+class SeriesDevice:
+    """What the device of a series is now."""
 
-    series_id: SeriesId
-    device_id: DeviceId
     device_label: str | None
     device_model: str | None
     soc: str | None
     virtual: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrendSeries:
+    """A series whose points are asked for."""
+
+    series_id: SeriesId
+    device_id: DeviceId
+    device: SeriesDevice
     #: None if the harness runs no model.
     model: str | None
     harness: str
@@ -100,7 +107,8 @@ def series_page(
         query = query.where(series.c.harness == harness)
     if named is not None:
         query = query.where(named.condition(device_id))
-    return [to_record(TrendSeries, row) for row in connection.execute(query)]
+    rows = connection.execute(query).all()
+    return [to_record(TrendSeries, row, device=to_record(SeriesDevice, row)) for row in rows]
 
 
 _BASELINE, _ITS_VARIANT = cells.alias("baseline"), variants.alias("baseline_variant")
