@@ -6,9 +6,9 @@ from enum import StrEnum
 from string import Template
 
 from farm.core.base.safe_regex import cost_problem
-from farm.core.base.setting_values import SettingValue
 from farm.core.base.spec_errors import SpecProblem, name_hint
 from farm.core.models.variant import BACKEND_AXIS, HARNESS_AXIS, VARIANT_AXES
+from farm.core.programs.flag import Flag
 from farm.core.runs.measurement import Better
 
 #: 11 days: longer than any run, and far within 64 bits.
@@ -125,51 +125,6 @@ class MetricLocator:
     place: ValueLocator
     unit: str
     better: Better
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flag:
-    """One setting of a harness; the default shows its type."""
-
-    default: SettingValue
-    help: str = ""
-    minimum: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundedFlag(Flag):
-    """A setting that has a greatest value, too."""
-
-    maximum: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChoiceFlag(Flag):
-    """A setting whose value is one of some words."""
-
-    choices: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenamedFlag(Flag):
-    """A setting for which the program has an option of another name."""
-
-    option: str
-
-
-def flag_maximum(flag: Flag) -> int | None:
-    """Return the greatest value of a flag; None without one."""
-    return flag.maximum if isinstance(flag, BoundedFlag) else None
-
-
-def flag_option(name: str, flag: Flag) -> str:
-    """Return what the program calls a flag."""
-    return flag.option if isinstance(flag, RenamedFlag) else name
-
-
-def flag_choices(flag: Flag) -> tuple[str, ...]:
-    """Return the only values of a flag; none where any value of its type will do."""
-    return flag.choices if isinstance(flag, ChoiceFlag) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from math import inf
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format, Manifest
 from farm.core.programs.bundle import command_words, plan_files
-from farm.core.programs.definition import Flag
+from farm.core.programs.flag import Flag
 from farm.core.runs.derived.generation import TokenCounts
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure

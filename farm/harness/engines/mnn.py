@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from farm.core.models.variant import Format, Manifest
-from farm.core.programs.definition import Flag
+from farm.core.programs.flag import Flag
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.placement import Accelerator, Placement, Share

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hashlib import sha256
 
 from farm.core.base.setting_values import SettingValue
-from farm.core.programs.definition import ChoiceFlag, Flag
+from farm.core.programs.flag import ChoiceFlag, Flag
 from farm.core.runs.derived.generation import Generation, Regime, degenerate_reason
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Better, Metric, Reading

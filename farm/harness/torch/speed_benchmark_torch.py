@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import TORCH_FORMATS, Manifest
-from farm.core.programs.definition import Flag
+from farm.core.programs.flag import Flag
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.placement import Accelerator, ActualBackend, Placement

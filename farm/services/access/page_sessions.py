@@ -12,7 +12,7 @@ from farm.wire.tokens import TokenKind, hash_of, new_secret
 
 #: A working day: a browser that is left open overnight signs in again.
 VALID_FOR = timedelta(hours=12)
-#: A viewer changes nothing, and a screen on the wall has nobody who signs in each morning.
+#: A viewer changes nothing, and a screen on the wall has no one who signs in each morning.
 VALID_FOR_VIEWER = timedelta(days=30)
 SIGN_IN_AGAIN = "sign in again with an access token; `farm token create` makes one"
 

@@ -11,7 +11,7 @@ from farm.core.base.spec_errors import unknown_harness
 from farm.core.errors import HarnessInvalid
 from farm.core.matrices.matrix import KnownHarness
 from farm.core.models.variant import Manifest
-from farm.core.programs.definition import flag_choices, flag_maximum
+from farm.core.programs.flag import flag_choices, flag_maximum
 from farm.core.runs.measurement import COMPUTED_METRICS, SUSTAINED_METRICS
 from farm.harness.base.adapter import Harness
 from farm.harness.base.options import GenericOptions, HarnessOptions, flag_defaults

@@ -16,7 +16,7 @@ from farm.core.programs.abi import program_abi
 from farm.core.programs.binary_inspection import FileInspection, find_missing_flags
 from farm.core.programs.built_with import MAX_PART_TEXT, ProgramPart
 from farm.core.programs.bundle import Bundle, BundleFile, check_bundle
-from farm.core.programs.definition import flag_choices, flag_maximum, flag_option
+from farm.core.programs.flag import flag_choices, flag_maximum, flag_option
 from farm.core.programs.harness_name import base_name, is_own_name, own_name
 from farm.core.programs.warnings import ProgramWarning, program_warnings
 from farm.database.transaction import Tx

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format
-from farm.core.programs.definition import ChoiceFlag, Flag
+from farm.core.programs.flag import ChoiceFlag, Flag
 from farm.core.runs.derived.generation import Generation, Regime, TokenCounts
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure

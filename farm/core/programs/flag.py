@@ -1,0 +1,50 @@
+"""Flags of harnesses: settings that a program takes, with their default values and their limits."""
+
+from dataclasses import dataclass
+
+from farm.core.base.setting_values import SettingValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """One setting of a harness; the default shows its type."""
+
+    default: SettingValue
+    help: str = ""
+    minimum: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundedFlag(Flag):
+    """A setting that has a greatest value, too."""
+
+    maximum: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceFlag(Flag):
+    """A setting whose value is one of some words."""
+
+    choices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenamedFlag(Flag):
+    """A setting for which the program has an option of another name."""
+
+    option: str
+
+
+def flag_maximum(flag: Flag) -> int | None:
+    """Return the greatest value of a flag; None without one."""
+    return flag.maximum if isinstance(flag, BoundedFlag) else None
+
+
+def flag_option(name: str, flag: Flag) -> str:
+    """Return what the program calls a flag."""
+    return flag.option if isinstance(flag, RenamedFlag) else name
+
+
+def flag_choices(flag: Flag) -> tuple[str, ...]:
+    """Return the only values of a flag; none where any value of its type will do."""
+    return flag.choices if isinstance(flag, ChoiceFlag) else ()
