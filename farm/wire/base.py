@@ -41,9 +41,6 @@ def check_served(version: object) -> None:
         raise WireVersionUnsupported(f"wire version {text} is not served; this farm serves {served}")
 
 
-_MISSING = object()
-
-
 class Wire(BaseModel):
     """A message, or a part of one."""
 
@@ -54,11 +51,9 @@ class Wire(BaseModel):
     def of(cls, *records: object, **values: object) -> Self:
         """Return the message with these values; other fields are those of the first record that has them."""
         for name in cls.model_fields.keys() - values.keys():
-            # One look at each record until one has it: a model takes long to say that it has no such field.
-            for record in records:
-                if (value := getattr(record, name, _MISSING)) is not _MISSING:
-                    values[name] = value
-                    break
+            owner = next((record for record in records if hasattr(record, name)), None)
+            if owner is not None:
+                values[name] = getattr(owner, name)
         return cls.model_validate(values)
 
 

@@ -52,8 +52,7 @@ def where(condition: str) -> dict[str, Any]:
 def literal(value: StrEnum) -> sa.ColumnClause[str]:
     """Return an enum value written into the statement itself, as in the condition of a partial index.
 
-    With a parameter, neither SQLite nor a prepared statement of PostgreSQL would use the partial index. It is
-    written when the statement is compiled, which is once, and not at each execution.
+    With a parameter, neither SQLite nor a prepared statement of PostgreSQL would use the partial index.
     """
     return sa.literal_column(f"'{value.value}'", sa.Text())
 
