@@ -68,7 +68,6 @@ class FarmError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint or self.default_hint
-        # A traceback shows it, in a notebook for example.
         self.add_note(f"hint: {self.hint}")
 
 

@@ -6,9 +6,9 @@ from enum import StrEnum
 from string import Template
 
 from farm.core.base.safe_regex import cost_problem
+from farm.core.base.setting_values import Flag
 from farm.core.base.spec_errors import SpecProblem, name_hint
 from farm.core.models.variant import BACKEND_AXIS, HARNESS_AXIS, VARIANT_AXES
-from farm.core.programs.flag import Flag
 from farm.core.runs.measurement import Better
 
 #: 11 days: longer than any run, and far within 64 bits.

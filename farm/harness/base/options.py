@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from farm.core.base.setting_values import SettingValue
+from farm.core.base.setting_values import Flag, SettingValue
 from farm.core.models.declared_inputs import InputProblem
 from farm.core.models.variant import Manifest
 from farm.core.programs.definition import Definition
-from farm.core.programs.flag import Flag
 
 _UNCOUNTED = "the definition of {} names no `iterations_flag`: nothing tells its program how long to work"
 

@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from farm.core.base.setting_values import SettingValue
+from farm.core.base.setting_values import Flag, SettingValue
 from farm.core.models.variant import Format, Manifest
 from farm.core.programs.bundle import command_words, plan_files
-from farm.core.programs.flag import Flag
 from farm.core.runs.derived.generation import TokenCounts
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure

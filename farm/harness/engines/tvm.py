@@ -3,10 +3,9 @@
 import re
 from collections.abc import Mapping
 
-from farm.core.base.setting_values import SettingValue
+from farm.core.base.setting_values import BoundedFlag, Flag, SettingValue
 from farm.core.models.declared_inputs import shape_text, unknown_inputs
 from farm.core.models.variant import Format, Manifest
-from farm.core.programs.flag import BoundedFlag, Flag
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import RunPlan

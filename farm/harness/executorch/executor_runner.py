@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from farm.core.base.setting_values import Flag, RenamedFlag
 from farm.core.models.variant import Format
-from farm.core.programs.flag import Flag, RenamedFlag
 from farm.core.runs.derived.operator_times import operator_metrics
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
 
-from farm.core.base.setting_values import SettingValue
-from farm.core.programs.flag import ChoiceFlag, Flag
+from farm.core.base.setting_values import ChoiceFlag, Flag, SettingValue
 from farm.core.runs.derived.generation import Generation, Regime, degenerate_reason
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Better, Metric, Reading

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from farm.core.base.setting_values import SettingValue
+from farm.core.base.setting_values import Flag, SettingValue
 from farm.core.models.declared_inputs import InputProblem, input_text
 from farm.core.models.variant import OPEN, Format, Manifest
-from farm.core.programs.flag import Flag
 from farm.core.runs.derived.operator_times import operator_metrics
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure

@@ -5,10 +5,9 @@ from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
-from farm.core.base.setting_values import SettingValue
+from farm.core.base.setting_values import Flag, SettingValue
 from farm.core.models.declared_inputs import InputProblem
 from farm.core.models.variant import Format, Manifest
-from farm.core.programs.flag import Flag
 from farm.core.runs.derived.operator_times import operator_metrics
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 
+from farm.core.base.setting_values import Flag
 from farm.core.models.variant import Format
-from farm.core.programs.flag import Flag
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.placement import Accelerator, Placement, Share

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from farm.core.base.setting_values import SettingValue
+from farm.core.base.setting_values import Flag, SettingValue
 from farm.core.models.variant import TORCH_FORMATS, Manifest
-from farm.core.programs.flag import Flag
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.placement import Accelerator, ActualBackend, Placement

@@ -6,12 +6,11 @@ from functools import lru_cache
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.setting_values import SettingValue
+from farm.core.base.setting_values import SettingValue, flag_choices, flag_maximum
 from farm.core.base.spec_errors import unknown_harness
 from farm.core.errors import HarnessInvalid
 from farm.core.matrices.matrix import KnownHarness
 from farm.core.models.variant import Manifest
-from farm.core.programs.flag import flag_choices, flag_maximum
 from farm.core.runs.measurement import COMPUTED_METRICS, SUSTAINED_METRICS
 from farm.harness.base.adapter import Harness
 from farm.harness.base.options import GenericOptions, HarnessOptions, flag_defaults

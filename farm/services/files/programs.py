@@ -8,6 +8,7 @@ from sqlalchemy.engine import Connection
 
 from farm.blobs.disk import DiskBlobs
 from farm.blobs.inspection import inspect_program_file
+from farm.core.base.setting_values import flag_choices, flag_maximum, flag_option
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import ArtifactExpired, ArtifactMissing, Forbidden, InvalidInput, NotFound
 from farm.core.operations.event import FarmEvent
@@ -16,7 +17,6 @@ from farm.core.programs.abi import program_abi
 from farm.core.programs.binary_inspection import FileInspection, find_missing_flags
 from farm.core.programs.built_with import MAX_PART_TEXT, ProgramPart
 from farm.core.programs.bundle import Bundle, BundleFile, check_bundle
-from farm.core.programs.flag import flag_choices, flag_maximum, flag_option
 from farm.core.programs.harness_name import base_name, is_own_name, own_name
 from farm.core.programs.warnings import ProgramWarning, program_warnings
 from farm.database.transaction import Tx

@@ -12,7 +12,7 @@ import pytest
 
 from farm.cli.shell.main import main
 from farm.core.base.ids import digest_of
-from farm.core.programs.flag import flag_option
+from farm.core.base.setting_values import flag_option
 from farm.harness.registry import get_harness, harness_names
 from tests.support.farm.http_farm import HttpFarm, http_farm
 from tests.support.models.elf_samples import ARM, elf_file

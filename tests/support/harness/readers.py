@@ -105,7 +105,8 @@ NO_READERS = {
     *("placement_pass", "placement_passes", "first_match", "sustained_settings", "placement_of_pass"),
     *("torch_actual_backend", "time_reading", "row_reading", "lower_is_better", "matching_lines"),
     *("regime_of", "rate_metric", "times_before_decoding", "with_generation", "with_regime"),
-    *("prompt_tokens", "with_read_back", "disagreement", "without_failed", "text_fact", "fact_source", "with_profile"),
+    *("with_read_back", "disagreement", "without_failed", "text_fact", "fact_source", "with_profile"),
+    "prompt_tokens",
     # They take a pattern that `pattern_problem` found none in.
     *("cost_problem", "first_line", "captures"),
 }

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from farm.core.base.setting_values import SettingValue
+from farm.core.base.setting_values import Flag, SettingValue
 from farm.core.models.variant import Format
-from farm.core.programs.flag import Flag
 from farm.core.runs.derived.generation import Regime, TokenCounts
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
