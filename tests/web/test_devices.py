@@ -6,10 +6,16 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
+from farm.clock import SystemClock
+from farm.config import FarmConfig
+from farm.core.base.units import duration_text
+from farm.web.app import create_app_with_pages
 from farm.web.pages import devices
-from tests.support.farm.http_farm import HttpFarm, http_farm
+from tests.support.farm.http_farm import HttpFarm, http_farm, served
+from tests.support.farm.reference_fixture import phone_with_band
 from tests.support.farm.service_fixture import FarmRig, phone
 from tests.web.conftest import WARM, PageFarm
 from tests.web.test_pages import words_of
@@ -85,3 +91,21 @@ def test_what_a_device_does_not_report_is_not_drawn(pages: PageFarm) -> None:
     answer = pages.http.get("/devices/virtual-2")
     assert "neither temperatures nor limits" in words_of(answer)
     assert "data-plot" not in answer.text
+
+
+def test_reference_runs_have_a_plot_a_table_and_a_file(tmp_path: Path) -> None:
+    rig = FarmRig(tmp_path)
+    phone_with_band(rig)
+    rig.close()
+    app = create_app_with_pages(FarmConfig(data_dir=tmp_path), SystemClock())
+    with served(app) as (url, _), httpx.Client(base_url=url, trust_env=False, timeout=30) as http:
+        page = http.get("/devices/phone-1").text.split("<h2>Reference runs</h2>")[1].split("</section>")[0]
+        rows = list(csv.DictReader(io.StringIO(http.get("/devices/phone-1/reference.csv").text)))
+        assert http.get("/devices/nothing/reference.csv").status_code == 404
+    assert 'role="img"' in page
+    assert 'href="/devices/phone-1/reference.csv"' in page
+    assert rows
+    assert re.findall(r'<td class="number">(\d+)</td>', page) == [row["job_id"] for row in rows]
+    assert re.findall(r'data-of="time">([^<]+)<', page) == [
+        duration_text(float(row["value_ns"])) for row in rows
+    ]
