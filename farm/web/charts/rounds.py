@@ -7,14 +7,15 @@ from farm.web.charts.forest import Span, Tick, ratio_tick_text
 from farm.web.charts.scale import log_scale
 from farm.wire.documents.results.explain import RoundView
 
-WIDTH, HEIGHT = 640.0, 120.0
-_EDGE = 8.0
+#: In pixels; the width is that of the page.
+HEIGHT = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundPoint:
     """One round."""
 
+    #: In percent of the width.
     x: float
     y: float
     words: str
@@ -24,7 +25,6 @@ class RoundPoint:
 class RoundsChart:
     """The speedup of each round, upwards is faster, with the interval of all behind them."""
 
-    width: float
     height: float
     points: Sequence[RoundPoint]
     one: float
@@ -38,17 +38,16 @@ def rounds_chart(rounds: Sequence[RoundView], low: float | None, high: float | N
         return None
     bounds = [value for value in (low, high) if value is not None]
     scale = log_scale([*(view.ratio for view in rounds), *bounds], length=HEIGHT, least=1.02)
-    slot = (WIDTH - 2 * _EDGE) / len(rounds)
+    slot = 100 / len(rounds)
 
     def y(ratio: float) -> float:
         return round(HEIGHT - scale.place(ratio), 1)
 
     return RoundsChart(
-        width=WIDTH,
         height=HEIGHT,
         points=[
             RoundPoint(
-                x=round(_EDGE + (place + 0.5) * slot, 1),
+                x=round((place + 0.5) * slot, 2),
                 y=y(view.ratio),
                 words=f"round {view.round}: {ratio_tick_text(view.ratio)}",
             )

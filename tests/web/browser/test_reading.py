@@ -1,5 +1,6 @@
 """Pages in a real browser: readable by everyone, on every width, without errors and without other hosts."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -112,5 +113,33 @@ def test_the_keyboard_reaches_content_and_pages(browser: Browser, pages: PageFar
         tab.page.keyboard.press("Enter")
         tab.page.wait_for_url("**/matrices")
         assert tab.complaints == []
+    finally:
+        context.close()
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("path", ["/attempts/3", "/cells/2"])
+def test_the_axes_of_a_run_are_readable_at_any_width(
+    browser: Browser, pages: PageFarm, path: str, width: int
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 800})
+    try:
+        tab = visit(context, pages.url)
+        tab.open(path)
+        plots = tab.page.locator(".strip-plot")
+        assert plots.count() > 0
+        for plot in plots.all():
+            labels = [box for tick in plot.locator("text.tick").all() if (box := tick.bounding_box())]
+            assert len(labels) >= 3
+            for box in labels:
+                # Of letters of 11 pixels, whatever the width.
+                assert box["height"] >= 11
+                assert 0 <= box["x"] <= box["x"] + box["width"] <= width
+            heights = sorted(box["y"] for box in labels[:-2])
+            assert all(after - before >= 10 for before, after in pairwise(heights))
+            area = plot.locator(".strip-area").bounding_box()
+            assert area is not None
+            assert area["width"] > 0.6 * min(width, 700)
+            assert plot.locator("path.dots, circle").count() > 0
     finally:
         context.close()
