@@ -171,10 +171,13 @@ def _outcome_fields(view: AttemptView) -> Iterator[Field]:
 
 
 def _links(view: AttemptView) -> Mapping[str, str]:
-    """Return the pages of what was measured, by the names of the fields."""
-    if view.cell is None:
-        return {}
-    return {"of": f"/matrices/{view.cell.matrix_id}", "cell": f"/cells/{view.cell.cell_id}"}
+    """Return the pages of what was measured, and of what ran before it, by the names of the fields."""
+    links: dict[str, str] = {}
+    if view.cell is not None:
+        links |= {"of": f"/matrices/{view.cell.matrix_id}", "cell": f"/cells/{view.cell.cell_id}"}
+    if view.order is not None and view.order.predecessor is not None:
+        links["order"] = f"/attempts/{view.order.predecessor.attempt_id}"
+    return links
 
 
 def _outputs(evidence: Evidence) -> list[tuple[str, str]]:

@@ -120,7 +120,10 @@ def test_an_attempt_says_all_that_the_command_says_of_it(pages: PageFarm, jobs_o
         assert view.order is not None
         assert plan is not None
         assert evidence is not None
-        words = words_of(pages.http.get(f"/attempts/{attempt_id}"))
+        answer = pages.http.get(f"/attempts/{attempt_id}")
+        words = words_of(answer)
+        if earlier := view.order.predecessor:
+            assert f'href="/attempts/{earlier.attempt_id}"' in answer.text
         fields = [
             *cell_fields(view.cell),
             *plan_fields(plan),
