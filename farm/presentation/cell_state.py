@@ -59,16 +59,16 @@ def progress_text(cell: CellView) -> str:
 
 
 def refusals(cell: CellView) -> Iterator[tuple[str, AttemptId | None]]:
-    """Yield each problem of a cell, `run.crashed (2x)`, with the last attempt that had it."""
+    """Yield the qualities of a cell, then each of its problems with the last attempt that had it."""
+    qualities = [f"{quality} {count}" for quality, count in cell.measurements_by_quality.items() if count]
+    if qualities:
+        yield ", ".join(qualities), None
     last = max(cell.attempt_by_problem.values(), default=None)
     for problem, count in cell.problems.items():
         attempt_id = cell.attempt_by_problem.get(problem)
-        text = with_attempt(problem, attempt_id or last)
-        yield (text if count == 1 else f"{text} ({count}x)"), attempt_id
+        yield f"{with_attempt(problem, attempt_id or last)} ({count}x)", attempt_id
 
 
 def refusal_text(cell: CellView) -> str:
-    """Return why a cell has no measurement that counts: `capped 3, throttled 1; run.crashed 2`."""
-    qualities = [f"{quality} {count}" for quality, count in cell.measurements_by_quality.items() if count]
-    problems = [f"{problem} ({count}x)" for problem, count in cell.problems.items()]
-    return "; ".join([", ".join(qualities), *problems]).strip("; ")
+    """Return why a cell has no measurement that counts: `capped 3, throttled 1; run.crashed (2x)`."""
+    return "; ".join(text for text, _ in refusals(cell))

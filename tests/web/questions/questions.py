@@ -1,5 +1,6 @@
 """Questions about a farm, each with the ways in which it is asked and the answer is read."""
 
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,11 @@ def cell(view: Any, place: int) -> CellView:
 def grid_cell(page: Page, name: str, device: str) -> str:
     """Return the text of a cell of a matrix's page."""
     return page.row(name)[device]
+
+
+def refusal_of(text: str) -> str:
+    """Return why a cell does not count: behind its state and runs, without the links to attempts."""
+    return re.sub(r"(^|; )attempt \d+ ", r"\1", re.sub(r"^(\w+) \1 \d+ runs?(, \d+ cancelled)? ", "", text))
 
 
 def cause(view: Any, device: str) -> str:
@@ -157,7 +163,7 @@ QUESTIONS = (
         in_table=False,
         in_python=lambda farm: refusal_text(farm.matrix(2).cells()[1]),
         path="/matrices/2",
-        on_page=lambda page: grid_cell(page, "int8-core", "virtual-1").removeprefix("refused refused "),
+        on_page=lambda page: refusal_of(grid_cell(page, "int8-core", "virtual-1")),
     ),
     Question(
         text="Why did it fail on virtual-2?",
@@ -166,7 +172,7 @@ QUESTIONS = (
         in_table=False,
         in_python=lambda farm: refusal_text(farm.matrix(2).cells()[3]),
         path="/matrices/2",
-        on_page=lambda page: grid_cell(page, "int8-core", "virtual-2").removeprefix("failed failed "),
+        on_page=lambda page: refusal_of(grid_cell(page, "int8-core", "virtual-2")),
     ),
     Question(
         text="Why does matrix 3 wait on virtual-2?",
