@@ -39,6 +39,7 @@ CSV_COLUMNS = (
     "file",
     "program",
     "os",
+    "session",
     *_DRAWN,
 )
 
@@ -113,6 +114,7 @@ def csv_lines(histories: Iterable[SeriesHistory]) -> Iterator[str]:
                 "file": point.variant_digest,
                 "program": point.program_digest,
                 "os": point.os,
+                "session": point.matrix_id,
                 **{name: getattr(point, name) for name in _DRAWN},
             }
             yield csv_line([row[name] for name in CSV_COLUMNS])

@@ -10,9 +10,11 @@ from farm.core.errors import InvalidInput
 from farm.core.results.history.changes.points import Point
 
 REQUIRED = ("series", "device", "network", "variant", "harness", "day", "log_time", "log_speedup")
-OPTIONAL = ("time", "se_time", "se_speedup", "file", "program", "os")
+OPTIONAL = ("time", "se_time", "se_speedup", "file", "program", "os", "session")
 #: Whole numbers below are days, others dates such as 20260131.
 _MOST_NUMBERED = 10_000_000
+#: No farm measured before, or measures so late: such a date is a slip.
+_YEARS = range(1990, 2101)
 _MISSING = frozenset({"", "nan", "none", "null", "na", "n/a"})
 #: Beyond it, a logarithm is that of no number.
 _MOST_LOGARITHM = 700.0
@@ -37,7 +39,8 @@ def point_table(lines: Iterable[str]) -> PointTable:
     rows does not matter.
 
     Raises:
-        InvalidInput: a column is missing, or a cell is not what its column holds; names line and column.
+        InvalidInput: a column is missing, a cell is not what its column holds, or the order of two sessions
+            of a day is not known; names the line.
     """
     rows = _rows(lines)
     header = [name.strip().removeprefix("\ufeff") for name in next(rows, (0, []))[1]]
@@ -45,6 +48,7 @@ def point_table(lines: Iterable[str]) -> PointTable:
     points: list[Point] = []
     day_by_cell: dict[str, int] = {}
     known_by_series: dict[str, tuple[str, ...]] = {}
+    untimed: dict[tuple[str, int], Point] = {}
     for line, row in rows:
         if not row or not any(row):
             continue
@@ -65,6 +69,11 @@ def point_table(lines: Iterable[str]) -> PointTable:
                 hint="a series has one device, network, variant and harness",
             )
         if point.has_value:
+            if not point.time and untimed.setdefault((point.series, day), point) != point:
+                raise InvalidInput(
+                    f"line {line}: series {point.series} has other values on day {cells['day']} before",
+                    hint="give the sessions of a day a time each, in the column time",
+                )
             points.append(point)
     labels = {day: day if _is_number(cell) else cell for cell, day in reversed(day_by_cell.items())}
     if len({_is_number(cell) for cell in day_by_cell}) > 1:
@@ -117,6 +126,7 @@ def _point(cells: Mapping[str, str], day: int, line: int) -> Point:
         file=cells.get("file", ""),
         program=cells.get("program", ""),
         os=cells.get("os", ""),
+        session=cells.get("session", ""),
     )
 
 
@@ -169,7 +179,14 @@ def _day(cell: str, line: int) -> int:
             day = parse(cell)
         except (ValueError, OverflowError):
             continue
-        return day if isinstance(day, int) else day.toordinal()
+        if isinstance(day, int):
+            return day
+        if day.year not in _YEARS:
+            raise InvalidInput(
+                f"line {line}: day is {cell!r}, of the year {day.year}",
+                hint=f"a day is a date of the years {_YEARS[0]} to {_YEARS[-1]}, or a whole number",
+            )
+        return day.toordinal()
     raise InvalidInput(
         f"line {line}: day is {cell!r}", hint="a day is a date such as 2026-01-31, or a whole number"
     )

@@ -134,6 +134,7 @@ def detection_points(
             file=names.file(point) or "",
             program=names.program(point),
             os=names.os(point) or "",
+            session=str(point.matrix_id),
         )
 
 
@@ -191,7 +192,8 @@ class _EvidenceReader:
         evidence = evidence_of(levels, cause=change.cause, delta=change.delta)
         since_us = to_microseconds(evidence.since_at)
         slots = {own.after[0].slot for own in levels}
-        of_devices = devices_measured_since(self._connection, slots, since_us)
+        matrices = {own.after[0].matrix_id for own in levels}
+        of_devices = devices_measured_since(self._connection, slots, since_us, matrices)
         is_of_method = evidence.is_of_method and change.cause in (Cause.DEVICE, Cause.DRIFT)
         return FoundChange(
             cause=Cause.METHOD if is_of_method else change.cause,

@@ -84,13 +84,25 @@ def points_of_some_series(connection: Connection, series_ids: Collection[SeriesI
     return list(map(DetectionPoint._make, rows))
 
 
-def devices_measured_since(connection: Connection, slots: Collection[int], since_us: int) -> int:
-    """Return the number of devices whose newest session of one of these slots ended at a time or later."""
+def devices_measured_since(
+    connection: Connection, slots: Collection[int], since_us: int, matrices: Collection[MatrixId]
+) -> int:
+    """Return the number of devices whose newest session of one of these slots is not from before a change.
+
+    Args:
+        connection: the database.
+        slots: what was measured.
+        since_us: the end of the first session that shows the change, in microseconds since 1970.
+        matrices: those of such sessions: other devices may have ended their part of them earlier.
+    """
     is_newest = sa.text("newest")
     query = sa.select(sa.func.count(points.c.device_id.distinct())).where(
         is_newest,
         is_among(connection, points.c.slot, slots),
-        sa.type_coerce(points.c.ended_at, sa.BigInteger) >= since_us,
+        sa.or_(
+            sa.type_coerce(points.c.ended_at, sa.BigInteger) >= since_us,
+            is_among(connection, points.c.matrix_id, matrices),
+        ),
         points.c.rounds > 0,
     )
     return connection.execute(query).scalar_one()

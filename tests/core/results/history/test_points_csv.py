@@ -92,3 +92,21 @@ def test_what_cannot_be_read_is_named_with_its_place(lines: list[str], message: 
     with pytest.raises(InvalidInput, match=message) as error:
         point_table(lines)
     assert error.value.hint
+
+
+@pytest.mark.parametrize("day", ["2999-01-01", "1026-01-31", "2999-01-01T10:00"])
+def test_a_date_of_another_age_is_refused(day: str) -> None:
+    with pytest.raises(InvalidInput, match=r"line 3: day is '.*', of the year \d+"):
+        point_table([HEADER, row(), row(day=day)])
+
+
+def test_two_values_of_a_series_on_a_day_need_times() -> None:
+    first, second = (row(log_time=value).replace("02:00", "") for value in ("2.5", "2.6"))
+    with pytest.raises(InvalidInput, match="line 3: series s has other values on day 2026-01-31 before"):
+        point_table([HEADER, first, second])
+    assert len(point_table([HEADER, first, first]).points) == 2
+
+
+def test_points_of_a_session_have_its_name() -> None:
+    (point,) = point_table([f"{HEADER},session", f"{row()},17"]).points
+    assert point.session == "17"

@@ -1,6 +1,7 @@
 """Detection of changes, day by day: points in, changes out; it never looks ahead."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
@@ -24,10 +25,10 @@ _MOST_CHANGES = 500
 def detect(points: Iterable[Point]) -> list[Change]:
     """Return the changes in a history of points, in the order in which they are told.
 
-    A day's changes follow from the points up to that day alone. The order of the points does not matter, and
+    A session's changes follow from it and those before alone. The order of the points does not matter, and
     a point that is there twice counts once.
     """
-    ordered = sorted(set(points), key=lambda point: (point.day, point.time, point.series))
+    ordered = sorted(set(points), key=lambda point: (point.day, point.time, point.series, point.session))
     detector = Detector()
     found: list[Change] = []
     for day, of_day in groupby(ordered, key=lambda point: point.day):
@@ -56,15 +57,14 @@ class Detector:
         if self._day is not None and day <= self._day:
             raise ValueError(f"day {day} is not later than day {self._day}")
         self._day = day
-        rows: set[int] = set()
-        devices: set[int] = set()
-        for wave in _waves(points):
-            wave_rows, wave_devices = self._push(day, wave)
-            rows |= wave_rows
-            devices |= wave_devices
-        self._ratios.pool()
-        self._levels.pool()
-        return self._changes(day, sorted(rows), sorted(devices))
+        told: list[Change] = []
+        for number, wave in enumerate(_waves(points)):
+            rows, devices = self._push(day, wave)
+            if number == 0:
+                self._ratios.pool()
+                self._levels.pool()
+            told += self._changes(day, sorted(rows), sorted(devices))
+        return told
 
     def _push(self, day: int, wave: Sequence[Point]) -> tuple[set[int], set[int]]:
         self._tick += 1
@@ -186,12 +186,24 @@ def _standard_error(candidate: Candidate) -> float:
 
 
 def _waves(points: Sequence[Point]) -> list[list[Point]]:
-    """Split the points of a day so that each series is at most once in each part."""
-    waves: list[list[Point]] = []
-    seen: dict[str, int] = {}
+    """Split the points of a day, in order of time, so that each device has at most one session in each part.
+
+    What several devices measured together stays together. A session that is added later changes no part but
+    the last: what was told by the others stays told.
+    """
+    together: dict[tuple[str, int], list[Point]] = {}
+    seen: Counter[tuple[str, str]] = Counter()
     for point in points:
-        place = seen[point.series] = seen.get(point.series, -1) + 1
-        if place == len(waves):
+        again = seen[point.series, point.session]
+        seen[point.series, point.session] += 1
+        together.setdefault((point.session, again), []).append(point)
+    waves: list[list[Point]] = []
+    in_wave: set[str] = set()
+    for measured in together.values():
+        devices = {point.device for point in measured}
+        if not waves or devices & in_wave:
             waves.append([])
-        waves[place].append(point)
+            in_wave = set()
+        waves[-1] += measured
+        in_wave |= devices
     return waves

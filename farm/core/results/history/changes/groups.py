@@ -77,6 +77,9 @@ def moved_baselines(
 ) -> list[int]:
     """Return the baselines of some series, if in absolute time they moved and not the series; else none.
 
+    Where other series of the same baselines stayed, the baselines did. Where several moved alike, it is more
+    probably their baseline.
+
     Args:
         catalog: of all series.
         levels: of their devices.
@@ -89,14 +92,16 @@ def moved_baselines(
         baseline = catalog.baseline_of(row)
         if baseline is not None:
             by_baseline.setdefault(baseline, []).append(row)
-    if not by_baseline:
+    if not by_baseline or set(catalog.siblings_of(rows)) - set(rows):
         return []
     steps = [
         own_steps(catalog, levels, own, baseline, tick, newest=newest)
         for baseline, own in by_baseline.items()
     ]
     of_series, of_baselines = (abs(float(np.median(side))) for side in zip(*steps, strict=True))
-    return list(by_baseline) if 2 * of_baselines + LEAST_EFFECT >= of_series else []
+    is_of_one = len(by_baseline) == len(rows)
+    did = of_baselines > of_series if is_of_one else 2 * of_baselines + LEAST_EFFECT >= of_series
+    return list(by_baseline) if did else []
 
 
 def own_steps(

@@ -52,6 +52,9 @@ class Point(NamedTuple):
     file: str
     program: str
     os: str
+    #: Series of a device that were measured together have the same one; where it is empty, the first points
+    #: of a day were, the second ones, and so on.
+    session: str = ""
 
     @property
     def is_baseline(self) -> bool:

@@ -1,0 +1,76 @@
+"""Sessions of a day: what is measured together, and that a later session takes nothing back."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from farm.core.results.history.changes.detect import detect
+from farm.core.results.history.changes.points import BASELINE, Cause, Point
+
+TWICE = math.log(2)
+
+
+def matrix(number: int, day: int, *devices: str, script: str, log_time: float, file: str) -> list[Point]:
+    """The points of one matrix of a script without a baseline; each device ends half a second later."""
+    return [
+        Point(
+            series=f"{device}/{script}",
+            device=device,
+            network=script,
+            variant=BASELINE,
+            harness=script,
+            day=day,
+            time=f"{number:03}.{5 * at}",
+            log_time=log_time + 0.01 * (number % 2),
+            se_time=0.005,
+            log_speedup=math.nan,
+            se_speedup=math.nan,
+            file=file,
+            program="p",
+            os="o",
+            session=str(number),
+        )
+        for at, device in enumerate(devices)
+    ]
+
+
+def before() -> list[Point]:
+    """Another script once on one phone, and then the own one twice on both, hours apart."""
+    return [
+        *matrix(1, 0, "d0", script="other", log_time=1.0, file="x"),
+        *matrix(2, 0, "d0", "d1", script="own", log_time=2.0, file="f1"),
+        *matrix(3, 0, "d0", "d1", script="own", log_time=2.0, file="f1"),
+    ]
+
+
+def slower(number: int = 4) -> list[Point]:
+    return matrix(number, 0, "d0", "d1", script="own", log_time=2.0 + TWICE, file="f2")
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        [],
+        matrix(5, 0, "d0", "d1", script="third", log_time=0.5, file="y"),
+        [*slower(5), *matrix(6, 0, "d0", script="other", log_time=1.0, file="x")],
+        [*matrix(5, 0, "d1", script="other", log_time=1.0, file="x"), *slower(6), *slower(7)],
+    ],
+)
+def test_a_doubled_time_is_told_on_both_phones_whatever_is_measured_later(later: Sequence[Point]) -> None:
+    (change,) = detect([*before(), *slower(), *later])
+    assert (change.cause, set(change.evidence)) == (Cause.FILE, {"d0/own", "d1/own"})
+    assert change.delta == pytest.approx(TWICE, abs=0.05)
+
+
+def test_sessions_of_a_day_have_a_level_each() -> None:
+    """On each day a matrix whose level wanders, and one of another script, which gets a new file."""
+    points = []
+    for day in range(20):
+        is_new = day >= 10
+        log_time, file = 2.0 + 0.1 * is_new, "f2" if is_new else "f1"
+        points += matrix(2 * day, day, "d0", script="hot", log_time=1.0 + 0.02 * (day % 3), file="x")
+        points += matrix(2 * day + 1, day, "d0", script="own", log_time=log_time, file=file)
+    (change,) = detect(points)
+    assert (change.series, change.cause) == ("d0/own", Cause.FILE)
+    assert change.delta == pytest.approx(0.1, abs=0.02)
