@@ -16,8 +16,6 @@ from farm.database.transaction import Tx
 from farm.store.operations.events import record_event
 
 _FACTS = TypeAdapter(DeviceFacts)
-#: Facts that a device has as columns, too.
-_COLUMNS = ("device_model", "soc", "android", "virtual", "cpu_domain")
 
 
 def known_devices(connection: Connection) -> list[KnownDevice]:
@@ -40,7 +38,14 @@ def put_facts(tx: Tx, device_id: DeviceId, facts: DeviceFacts) -> FactsId:
     tx.connection.execute(
         devices.update()
         .where(devices.c.device_id == device_id)
-        .values(facts_id=facts_id, **{name: getattr(facts, name) for name in _COLUMNS})
+        .values(
+            facts_id=facts_id,
+            device_model=facts.device_model,
+            soc=facts.soc,
+            android=facts.android,
+            virtual=facts.virtual,
+            cpu_domain=facts.cpu_domain,
+        )
     )
     return facts_id
 
