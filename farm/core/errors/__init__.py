@@ -66,8 +66,7 @@ class FarmError(Exception):
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
-        self.message = message
-        self.hint = hint or self.default_hint
+        self.message, self.hint = message, hint or self.default_hint
         self.add_note(f"hint: {self.hint}")
 
 

@@ -38,14 +38,8 @@ def put_facts(tx: Tx, device_id: DeviceId, facts: DeviceFacts) -> FactsId:
     tx.connection.execute(
         devices.update()
         .where(devices.c.device_id == device_id)
-        .values(
-            facts_id=facts_id,
-            device_model=facts.device_model,
-            soc=facts.soc,
-            android=facts.android,
-            virtual=facts.virtual,
-            cpu_domain=facts.cpu_domain,
-        )
+        .values(facts_id=facts_id, device_model=facts.device_model, soc=facts.soc, android=facts.android)
+        .values(virtual=facts.virtual, cpu_domain=facts.cpu_domain)
     )
     return facts_id
 
