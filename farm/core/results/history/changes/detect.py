@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -60,10 +60,11 @@ class Detector:
         told: list[Change] = []
         for number, wave in enumerate(_waves(points)):
             rows, devices = self._push(day, wave)
+            measured = {self._catalog.row(point) for point in wave}
             if number == 0:
                 self._ratios.pool()
                 self._levels.pool()
-            told += self._changes(day, sorted(rows), sorted(devices))
+            told += self._changes(day, sorted(rows), sorted(devices), measured)
         return told
 
     def _push(self, day: int, wave: Sequence[Point]) -> tuple[set[int], set[int]]:
@@ -107,11 +108,18 @@ class Detector:
         if rows:
             self._ratios.restart(np.array(rows), np.array(ticks))
 
-    def _changes(self, day: int, rows: Sequence[int], devices: Sequence[int]) -> list[Change]:
+    def _changes(
+        self, day: int, rows: Sequence[int], devices: Sequence[int], measured: Collection[int]
+    ) -> list[Change]:
+        """Return what the newest sessions tell: of ratios, of levels, and of versions that they have."""
         scans = self._scans
         strong, moved = scans.strong_rows(rows), scans.strong_devices(devices)
         groups = scans.strong_groups(groups_of(self._catalog, rows))
-        tests = {known: self._finder.of_break(known) for known in self._catalog.open_breaks(day)}
+        tests = {
+            known: self._finder.of_break(known)
+            for known in self._catalog.open_breaks(day)
+            if not known.tick_by_row.keys().isdisjoint(measured)
+        }
         stands = significance(candidate for found in tests.values() for candidate in found)
         breaks = [known for known, found in tests.items() if strongest(found, stands=stands)]
         told: list[Change] = []
