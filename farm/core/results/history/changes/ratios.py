@@ -294,6 +294,7 @@ class RatioHistory:
         """
         reference, count = self.reference(rows), self.count[rows]
         scores = np.zeros((len(rows), len(_LAGS)))
+        within = np.nan_to_num(self.errors[rows]).max(axis=1) ** 2
         for place, after in enumerate(_LAGS[:_SHORT_LAGS]):
             before, since = reference[:, :-after], reference[:, -after:]
             known = count - after
@@ -303,6 +304,7 @@ class RatioHistory:
             own = (apart**2).sum(axis=1)
             degrees = PRIOR_DEGREES + np.maximum(known - 1, 0)
             scale = (PRIOR_DEGREES * self._prior(rows) ** 2 + own) / degrees
+            scale = np.maximum(scale, within)
             correlation = self.scales.correlation[rows]
             spread = np.sqrt(
                 scale
