@@ -14,7 +14,7 @@ OPTIONAL = ("time", "se_time", "se_speedup", "file", "program", "os", "session")
 #: Whole numbers below are days, others dates such as 20260131.
 _MOST_NUMBERED = 10_000_000
 #: No farm measured before, or measures so late: such a date is a slip.
-_YEARS = range(1990, 2101)
+_YEARS = range(1900, 2101)
 _MISSING = frozenset({"", "nan", "none", "null", "na", "n/a"})
 #: Beyond it, a logarithm is that of no number.
 _MOST_LOGARITHM = 700.0

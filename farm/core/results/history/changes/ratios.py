@@ -38,7 +38,7 @@ _LATEST = 8
 _ENOUGH = 10
 #: Sessions before the noise of a series takes part in that of all.
 _POOLED_FROM = 6
-_UNKNOWN_SIGMA = 0.03
+_UNKNOWN_SIGMA, _MOST_LOG = 0.03, 700.0
 #: Correlation about the level of all sessions that exceeds the one about the local level by so much lasts.
 _LASTING = 0.15
 #: Sessions since a break that are believed to be more than outliers where they agree.
@@ -294,7 +294,7 @@ class RatioHistory:
         """
         reference, count = self.reference(rows), self.count[rows]
         scores = np.zeros((len(rows), len(_LAGS)))
-        within = np.nan_to_num(self.errors[rows]).max(axis=1) ** 2
+        within = np.clip(np.nan_to_num(self.errors[rows]).max(axis=1), 0.0, _MOST_LOG) ** 2
         for place, after in enumerate(_LAGS[:_SHORT_LAGS]):
             before, since = reference[:, :-after], reference[:, -after:]
             known = count - after
