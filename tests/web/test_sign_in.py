@@ -1,5 +1,7 @@
 """Sign-in: a token once, then a cookie; other sites, old sessions and revoked tokens get nowhere."""
 
+import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,8 +13,10 @@ import pytest
 from farm.api.http.openapi import roles_by_route
 from farm.core.operations.role import Role
 from farm.database.transaction import bind_tx
+from farm.services.access.page_sessions import VALID_FOR_VIEWER
 from farm.services.access.tokens import issue_access_token, revoke_access_token
 from farm.web.app import PAGE_ROUTERS
+from farm.web.http import sign_in
 from farm.web.http.sign_in import COOKIE, local_path
 from farm.wire.documents.access import AccessRequest
 from tests.support.farm.http_farm import HttpFarm, http_farm
@@ -103,31 +107,61 @@ def test_a_revoked_token_ends_its_sessions(farm: HttpFarm) -> None:
         assert browser.get("/").status_code == 303
 
 
+TYPED = {"key": "k", "reason": 'new cable, "blue"', "for": "3h"}
+
+
+def asked_after(answer: httpx.Response) -> tuple[str, dict[str, list[str]]]:
+    """The page that the sign-in leads to: its path, and what stands in its form."""
+    assert answer.status_code == 303
+    asked = urlsplit(parse_qs(urlsplit(answer.headers["location"]).query)["next"][0])
+    return asked.path, parse_qs(asked.query)
+
+
 def test_a_session_that_ended_says_so_and_keeps_what_was_typed(farm: HttpFarm) -> None:
     secret, token_id = token(farm, Role.OPERATOR)
+    path = "/devices/phone-7/cordon"
     with signed_in(farm, secret) as browser:
+        # Longer than any session: without it, nobody would know that there was one.
+        (cookie,) = browser.cookies.jar
+        assert cookie.expires is not None
+        assert cookie.expires - time.time() > VALID_FOR_VIEWER.total_seconds()
         farm.context.database.write(bind_tx(revoke_access_token, now=farm.context.clock.now()), token_id)
         page = browser.get("/devices?find=x")
         assert page.headers["location"] == "/login?next=%2Fdevices%3Ffind%3Dx&ended=true"
         assert "Your session has ended." in browser.get(page.headers["location"]).text
-        form = browser.post(
-            "/devices/phone-7/cordon", data={"key": "k", "reason": 'new cable, "blue"', "for": "3h"}
-        )
-        assert form.status_code == 303
-        asked = parse_qs(urlsplit(form.headers["location"]).query)["next"][0]
-        assert urlsplit(asked).path == "/devices/phone-7/cordon"
-        assert parse_qs(urlsplit(asked).query) == {"reason": ['new cable, "blue"'], "for": ["3h"]}
-        huge = browser.post("/devices/phone-7/cordon", data={"reason": "x" * 5000})
-        assert huge.headers["location"] == "/login?next=%2Fdevices%2Fphone-7%2Fcordon&ended=true"
+        typed = {"reason": [TYPED["reason"]], "for": ["3h"]}
+        assert asked_after(browser.post(path, data=TYPED)) == (path, typed)
+        # What is longer than the sign-in takes is not kept, and keeps no one from signing in.
+        for reason in ("кабель " * 70, "x" * 5000):
+            refused = browser.post(path, data={"reason": reason})
+            assert asked_after(refused) == (path, {})
+            assert browser.get(refused.headers["location"]).status_code == 200
         assert browser.post("/api/v1/devices/x/cordon", json={"by": "ann"}).status_code == 401
-    form = farm.http.post("/devices/phone-7/cordon", data={"reason": "x"}, headers=HTML)
-    assert form.headers["location"] == "/login?next=%2Fdevices%2Fphone-7%2Fcordon"
+    # A browser that has no cookie any more.
+    assert asked_after(farm.http.post(path, data=TYPED, headers=HTML)) == (path, typed)
+    elsewhere = {**HTML, "Sec-Fetch-Site": "cross-site"}
+    assert asked_after(farm.http.post(path, data=TYPED, headers=elsewhere)) == (path, {})
 
 
-def test_a_viewer_stays_signed_in_on_a_wall_and_who_may_act_for_a_day(farm: HttpFarm) -> None:
-    for role, seconds in ((Role.VIEWER, 30 * 86_400), (Role.OPERATOR, 12 * 3600)):
-        answer = farm.http.post("/login", data={"token": token(farm, role)[0]})
-        assert f"Max-Age={seconds};" in answer.headers["set-cookie"]
+def test_the_longest_text_that_is_kept_goes_through_the_sign_in(farm: HttpFarm) -> None:
+    path, reason = "/devices/phone-7/cordon", "ж" * 330
+    refused = farm.http.post(path, data={"reason": reason}, headers=HTML)
+    assert asked_after(refused) == (path, {"reason": [reason]})
+    next_path = parse_qs(urlsplit(refused.headers["location"]).query)["next"][0]
+    assert farm.http.get(refused.headers["location"], headers=HTML).status_code == 200
+    answer = farm.http.post("/login", data={"token": token(farm)[0], "next": next_path})
+    assert answer.headers["location"] == next_path
+
+
+def test_a_form_that_never_comes_is_not_waited_for(farm: HttpFarm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sign_in, "_FORM_S", 0.2)
+    address = urlsplit(farm.url)
+    with socket.create_connection((address.hostname, address.port), timeout=60) as slow:
+        slow.sendall(
+            b"POST /devices/x/cordon HTTP/1.1\r\nHost: farm\r\nAccept: text/html\r\n"
+            b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\nr"
+        )
+        assert slow.recv(12) == b"HTTP/1.1 303"
 
 
 def test_the_cookie_has_the_role_of_its_token_on_the_api_too(farm: HttpFarm) -> None:

@@ -1,6 +1,5 @@
 """Sign browsers in with an access token, once, and out; a revoked token ends its sessions."""
 
-from dataclasses import dataclass
 from datetime import timedelta
 
 from farm.core.errors import AuthError
@@ -17,16 +16,8 @@ VALID_FOR_VIEWER = timedelta(days=30)
 SIGN_IN_AGAIN = "sign in again with an access token; `farm token create` makes one"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageSession:
-    """A session that began: the secret for the browser's cookie, and how long it lasts at most."""
-
-    secret: str
-    valid_for: timedelta
-
-
-def sign_in(tx: Tx, token: str) -> PageSession:
-    """Begin a session; it ends with its token at the latest.
+def sign_in(tx: Tx, token: str) -> str:
+    """Begin a session, which ends with its token at the latest; return its secret, for a cookie.
 
     Raises:
         AuthError: the token is no valid one of a person or script.
@@ -38,10 +29,12 @@ def sign_in(tx: Tx, token: str) -> PageSession:
     access_tokens.store_token_uses(tx, {token_hash: tx.now})
     secret = new_secret(TokenKind.PAGE)
     valid_for = VALID_FOR_VIEWER if found.role == Role.VIEWER else VALID_FOR
+    if found.expires_at is not None:
+        valid_for = min(valid_for, found.expires_at - tx.now)
     access_tokens.add_page_session(
         tx, session_hash=hash_of(secret), token_hash=token_hash, expires_at=tx.now + valid_for
     )
-    return PageSession(secret=secret, valid_for=valid_for)
+    return secret
 
 
 def authenticate_session(tx: Tx, secret: str) -> Caller:

@@ -4,7 +4,7 @@ from itertools import count
 
 from farm.core.operations.sign_in import Identity, numbered
 from farm.database.transaction import Tx
-from farm.services.access.page_sessions import VALID_FOR, PageSession, sign_in
+from farm.services.access.page_sessions import VALID_FOR, sign_in
 from farm.services.access.tokens import issue_access_token
 from farm.store.operations import access_tokens
 from farm.wire.documents.access import AccessRequest, NewAccessToken
@@ -24,7 +24,7 @@ def sign_in_person(tx: Tx, person: Identity) -> NewAccessToken:
     return issue_access_token(tx.by(person.actor), request)
 
 
-def sign_in_browser(tx: Tx, person: Identity) -> tuple[PageSession, NewAccessToken]:
-    """Begin a person's session on the pages; return it and its access token."""
+def sign_in_browser(tx: Tx, person: Identity) -> tuple[str, NewAccessToken]:
+    """Begin a person's session on the pages; return its secret, for a cookie, and its access token."""
     token = sign_in_person(tx, person)
     return sign_in(tx, token.token), token

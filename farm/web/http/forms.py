@@ -3,6 +3,7 @@
 from urllib.parse import parse_qs
 
 from fastapi import Request
+from starlette.datastructures import Headers
 
 from farm.api.http.origin_check import is_of_same_origin
 from farm.core.errors import Forbidden, InputTooLarge
@@ -18,15 +19,15 @@ async def form_values(request: Request) -> dict[str, str]:
         Forbidden: a page elsewhere sent it, one of another port of this machine, too.
         InputTooLarge: it is no form of these pages.
     """
-    _demand_same_origin(request)
+    if not is_of_own_page(request.headers):
+        raise Forbidden("the form comes from a page elsewhere", hint="open the farm's own page")
     body = await request.body()
     if len(body) > MAX_FORM_BYTES:
         raise InputTooLarge(f"a form has at most {MAX_FORM_BYTES} bytes")
     return {name: values[-1] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
 
 
-def _demand_same_origin(request: Request) -> None:
-    """Refuse what another site sends; browsers send Origin with every form, other programs need not."""
-    site = request.headers.get("sec-fetch-site", "same-origin")
-    if not is_of_same_origin(request.headers) or site not in ("same-origin", "none"):
-        raise Forbidden("the form comes from a page elsewhere", hint="open the farm's own page")
+def is_of_own_page(headers: Headers) -> bool:
+    """Return whether a form is of this farm: browsers send Origin with each, other programs need not."""
+    site = headers.get("sec-fetch-site", "same-origin")
+    return is_of_same_origin(headers) and site in ("same-origin", "none")

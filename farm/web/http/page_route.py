@@ -33,9 +33,9 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except FarmError as error:
-                return error_page(request, problem_document(error))
+                return error_page(request, problem_document(error), query=request.url.query)
             except RequestValidationError as error:
-                return error_page(request, _invalid_address(error))
+                return error_page(request, _invalid_address(error), query=request.url.query)
 
         return handle_page
 
@@ -59,10 +59,10 @@ def on_unknown_page(request: Request, error: Exception) -> Response:
     return error_page(request, problem)
 
 
-def error_page(request: Request, problem: Problem) -> Response:
-    """Return a problem as a page."""
+def error_page(request: Request, problem: Problem, *, query: str = "") -> Response:
+    """Return a problem as a page; with the query of a page that is there, it leads to that page without."""
     html = TEMPLATES.get_template("shared/error.html").render(
-        problem=problem, caller=None, here=request.url.path, query=request.url.query
+        problem=problem, caller=None, here=request.url.path, query=query
     )
     return respond(request, html, status=problem.status)
 

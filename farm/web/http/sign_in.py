@@ -1,5 +1,6 @@
 """Sign-in of browsers: an access token once, then a cookie that no script reads and no other site sends."""
 
+import asyncio
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from starlette.datastructures import Headers
@@ -12,7 +13,7 @@ from farm.api.http.authentication import bearer, identify_caller
 from farm.api.http.request_bodies import content_length
 from farm.core.operations.role import Caller
 from farm.services.access.page_sessions import authenticate_session
-from farm.web.http.forms import MAX_FORM_BYTES
+from farm.web.http.forms import MAX_FORM_BYTES, is_of_own_page
 
 COOKIE = "benchfarm_session"
 SIGN_IN_PATH, SIGN_OUT_PATH = "/login", "/logout"
@@ -20,6 +21,10 @@ SIGN_IN_PATH, SIGN_OUT_PATH = "/login", "/logout"
 PROVIDER_PATH, CALLBACK_PATH = f"{SIGN_IN_PATH}/oidc", f"{SIGN_IN_PATH}/oidc/callback"
 _STATIC = "/static/"
 _TYPED_FIELDS = ("reason", "for")
+#: Encoded. It is encoded again in the address, the form and the cookie of the sign-in, which take 4 kB.
+_MAX_TYPED = 2000
+#: A caller who is not known yet is not waited for longer.
+_FORM_S = 5.0
 
 
 def is_open(method: str, path: str) -> bool:
@@ -91,8 +96,8 @@ class SignInRedirect:
         if is_refused:
             query = scope["query_string"].decode("latin-1")
             has_ended = session_secret(Headers(scope=scope)) is not None
-            if scope["method"] == "POST" and has_ended:
-                query = urlencode(await _typed_fields(scope, receive))
+            if scope["method"] == "POST":
+                query = await _typed_query(scope, receive)
             here = scope["path"] + (f"?{query}" if query else "")
             target = urlencode({"next": here} | ({"ended": "true"} if has_ended else {}))
             await RedirectResponse(f"{SIGN_IN_PATH}?{target}", status_code=303)(scope, receive, send)
@@ -106,12 +111,18 @@ def _wants_page(scope: Scope) -> bool:
     return is_of_page and "text/html" in headers.get("accept", "") and bearer(headers) is None
 
 
-async def _typed_fields(scope: Scope, receive: Receive) -> dict[str, str]:
-    """Return what a person typed into a form that was refused before it was read."""
-    body, is_whole = b"", not 0 < (content_length(Headers(scope=scope)) or 0) <= MAX_FORM_BYTES
-    while not is_whole:
-        message = await receive()
-        body += message.get("body", b"")
-        is_whole = not message.get("more_body", False)
+async def _typed_query(scope: Scope, receive: Receive) -> str:
+    """Return what a person typed into a form that was refused before it was read; empty if it is long."""
+    headers, body = Headers(scope=scope), b""
+    is_whole = not (is_of_own_page(headers) and 0 < (content_length(headers) or 0) <= MAX_FORM_BYTES)
+    try:
+        async with asyncio.timeout(_FORM_S):
+            while not is_whole and len(body) <= MAX_FORM_BYTES:
+                message = await receive()
+                body += message.get("body", b"")
+                is_whole = not message.get("more_body", False)
+    except TimeoutError:
+        return ""
     fields = parse_qs(body.decode("utf-8", "replace"))
-    return {name: fields[name][-1] for name in _TYPED_FIELDS if name in fields}
+    query = urlencode({name: fields[name][-1] for name in _TYPED_FIELDS if name in fields})
+    return query if len(query) <= _MAX_TYPED else ""

@@ -10,7 +10,7 @@ from farm.api.context import Context, Farm
 from farm.api.http.problems import status_of
 from farm.api.routes.access import provider_of
 from farm.core.errors import AuthError, FarmError
-from farm.services.access.page_sessions import PageSession, sign_in, sign_out
+from farm.services.access.page_sessions import sign_in, sign_out
 from farm.services.access.people import sign_in_browser
 from farm.services.access.refused_requests import ANONYMOUS
 from farm.services.access.sign_in_attempts import SignInAttempt, new_attempt
@@ -35,6 +35,8 @@ router = APIRouter(route_class=PageRoute)
 #: with links from there, this cookie is sent (SameSite=Lax).
 _ATTEMPT_COOKIE = "benchfarm_sign_in"
 _ATTEMPT_S = 600
+#: It outlives each session, so that the farm can say that one has ended.
+_COOKIE_S = 60 * 86_400
 _NO_PROVIDER_HINT = "sign in with an access token"
 
 
@@ -92,7 +94,7 @@ async def get_callback(
                     hint="sign in again, or ask who runs the provider whether you may use this farm",
                 )
             person = await provider.identify(code, attempt, redirect_uri=_callback(request))
-        session, token = await farm.database.write_async(farm.bind(sign_in_browser), person)
+        secret, token = await farm.database.write_async(farm.bind(sign_in_browser), person)
     except FarmError as failure:
         answer = _form(request, farm, next_path=next_path, error=failure)
     else:
@@ -101,7 +103,7 @@ async def get_callback(
             caller=None, here=SIGN_IN_PATH, query="", title="Signed in", next_path=next_path, token=token
         )
         answer = respond(request, html)
-        _set_session(request, answer, session)
+        _set_session(request, answer, secret)
     answer.delete_cookie(_ATTEMPT_COOKIE, path=PROVIDER_PATH, httponly=True, samesite="lax")
     return answer
 
@@ -113,11 +115,11 @@ async def post_sign_in(request: Request, farm: Farm) -> Response:
     next_path = local_path(form.get("next", "/"))
     try:
         async with farm.refused.telling(ANONYMOUS):
-            session = await farm.database.write_async(farm.bind(sign_in), form.get("token", ""))
+            secret = await farm.database.write_async(farm.bind(sign_in), form.get("token", ""))
     except AuthError as error:
         return _form(request, farm, next_path=next_path, error=error)
     answer = RedirectResponse(next_path, status_code=303)
-    _set_session(request, answer, session)
+    _set_session(request, answer, secret)
     return answer
 
 
@@ -133,11 +135,11 @@ async def post_sign_out(request: Request, farm: Farm) -> Response:
     return answer
 
 
-def _set_session(request: Request, answer: Response, session: PageSession) -> None:
+def _set_session(request: Request, answer: Response, secret: str) -> None:
     answer.set_cookie(
         COOKIE,
-        session.secret,
-        max_age=int(session.valid_for.total_seconds()),
+        secret,
+        max_age=_COOKIE_S,
         path="/",
         httponly=True,
         samesite="strict",

@@ -1,6 +1,7 @@
 // Live changes: the farm says which rows changed, and only the parts that show them are fetched again.
 "use strict";
 (() => {
+	const RETRY_MS = 10000;
 	let source = null, missed = false;
 
 	const parts = () => [...document.querySelectorAll("[data-live]")];
@@ -33,10 +34,16 @@
 			text.dataset.state = words;
 		}
 	};
-	// The farm answers no more, as after the end of a session; a connection that is lost is opened again.
+	const stale = (is) => {
+		document.getElementById("stale").hidden = !is;
+		if (is) state("off");
+	};
+	// A connection that is lost is opened again by the browser, and one that was refused is not: by a proxy
+	// while the farm starts, for a moment; after the end of a session, for good.
 	const refused = () => {
-		state("off");
-		document.getElementById("stale").hidden = false;
+		source = null;
+		const later = () => setTimeout(open, RETRY_MS);
+		fetch("/live", { method: "HEAD" }).then((answer) => (answer.status === 401 ? stale(true) : later()), later);
 	};
 	const open = () => {
 		if (source || document.hidden || parts().length === 0) return;
@@ -44,11 +51,15 @@
 		source = new EventSource("/live?keys=" + encodeURIComponent(keys.join(" ")));
 		source.onopen = () => {
 			state("on");
+			stale(false);
 			if (missed) refresh(null);
 			missed = true;
 		};
 		source.onmessage = (message) => refresh(JSON.parse(message.data));
-		source.onerror = () => (source.readyState === EventSource.CLOSED ? refused() : state("off"));
+		source.onerror = () => {
+			state("off");
+			if (source.readyState === EventSource.CLOSED) refused();
+		};
 	};
 	const close = () => {
 		if (source) source.close();
@@ -56,7 +67,8 @@
 		state("off");
 	};
 	document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
-	document.addEventListener("htmx:responseError", (event) => event.detail.xhr.status === 401 && refused());
+	document.addEventListener("htmx:responseError", (event) => event.detail.xhr.status === 401 && stale(true));
+	document.addEventListener("htmx:afterSwap", () => stale(false));
 	addEventListener("pagehide", close);
 	addEventListener("pageshow", open);
 })();
