@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from farm.core.operations.event import EventSubject
-from farm.web.http.live import keys_of
+from farm.web.http import live
+from farm.web.http.live import LiveChanges, keys_of
 from tests.support.farm.http_farm import HttpAgent, HttpFarm, http_farm
 from tests.support.farm.processes import eventually
 from tests.support.farm.service_fixture import phone
@@ -83,3 +84,18 @@ def test_a_job_changes_the_rows_of_its_matrix_and_device() -> None:
         "devices",
         "device-phone-1",
     }
+
+
+def test_what_moves_with_each_job_is_told_at_once_and_then_once_in_a_while(
+    farm: HttpFarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = LiveChanges(farm.context)
+    times = iter([0.0, 1.0, 9.0, 11.0, 12.0])
+    monkeypatch.setattr(live.time, "monotonic", lambda: next(times))
+    jobs = frozenset({"jobs", "points"})
+    assert changes._with_points_in_time(jobs) == jobs
+    assert changes._with_points_in_time(jobs) == {"jobs"}
+    assert changes._with_points_in_time(frozenset()) == frozenset()
+    # What was held back is told though nothing else happened.
+    assert changes._with_points_in_time(frozenset()) == {"points"}
+    assert changes._with_points_in_time(frozenset()) == frozenset()

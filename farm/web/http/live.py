@@ -3,11 +3,16 @@
 A page names the keys of its rows: `devices`, `device-ID`, `matrices`, `matrix-NUMBER`, `jobs`, `alarms`,
 `hosts`. The answer is a stream of server-sent events, each a JSON list of the keys that changed; the page
 then fetches the parts that show them. Nothing is read while no page is open.
+
+A browser opens a connection again that was lost, and none that was refused: by a proxy while the farm starts,
+or because its session has ended. Then the page says so, and tries again after half a minute.
 """
 
 import asyncio
 import contextlib
 import json
+import math
+import time
 from collections.abc import AsyncIterator, Iterable
 from typing import Annotated
 
@@ -49,6 +54,9 @@ _LISTS = {
 }
 #: What moves speedups and trends: their points have no events of their own.
 _OF_POINTS = (EventSubject.JOB, EventSubject.CHANGE)
+_POINTS = "points"
+#: They move with each job of the farm, and their pages are among the dearest: they are told once in so long.
+_POINTS_S = 10.0
 #: Subjects that have a page of their own.
 _WITH_PAGE = (EventSubject.DEVICE, EventSubject.MATRIX, EventSubject.HOST)
 
@@ -58,7 +66,7 @@ def keys_of(subjects: Iterable[tuple[EventSubject, str]]) -> frozenset[str]:
     keys = {"events"}
     for subject, subject_id in subjects:
         if subject in _OF_POINTS:
-            keys.add("points")
+            keys.add(_POINTS)
         if subject in _LISTS:
             keys.add(_LISTS[subject])
         if subject in _WITH_PAGE:
@@ -73,6 +81,8 @@ class LiveChanges:
         self._context = context
         self._pages: set[asyncio.Queue[frozenset[str] | None]] = set()
         self._reading: asyncio.Task[None] | None = None
+        #: Whether points changed that were not told yet, and when some were told.
+        self._has_points, self._points_at = False, -math.inf
 
     @property
     def is_reading(self) -> bool:
@@ -117,11 +127,23 @@ class LiveChanges:
     async def _tell_since(self, after: int) -> int:
         """Tell all pages what changed since an event; return the newest event."""
         until = await self._newest_event()
-        if until <= after:
-            return after
-        subjects = await self._context.database.read_async(changed_subjects, after=after, until=until)
-        self._tell(None if subjects is None else keys_of(subjects))
-        return until
+        keys: frozenset[str] | None = frozenset()
+        if until > after:
+            subjects = await self._context.database.read_async(changed_subjects, after=after, until=until)
+            keys = None if subjects is None else keys_of(subjects)
+        keys = None if keys is None else self._with_points_in_time(keys)
+        if keys is None or keys:
+            self._tell(keys)
+        return max(until, after)
+
+    def _with_points_in_time(self, keys: frozenset[str]) -> frozenset[str]:
+        """Hold the key of points back until they may be told again."""
+        now = time.monotonic()
+        self._has_points |= _POINTS in keys
+        if not self._has_points or now - self._points_at < _POINTS_S:
+            return keys - {_POINTS}
+        self._has_points, self._points_at = False, now
+        return keys | {_POINTS}
 
     def _tell(self, keys: frozenset[str] | None) -> None:
         for page in self._pages:

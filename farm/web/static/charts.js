@@ -1,127 +1,124 @@
-// Charts to zoom in, from the tables beside them, in the farm's time zone.
-"use strict";
-(() => {
-	const height = 220, font = "11px system-ui, sans-serif";
-	let charts = [];
-	const probe = document.head.appendChild(document.createElement("i"));
-	const colour = (name) => {
-		probe.style.color = `var(--${name})`;
-		return getComputedStyle(probe).color;
-	};
-	const clock = (at, step) => new Date(at).toISOString().slice(0, step < 864e5 ? 16 : 10).replace("T", "\n");
+// Charts to zoom in.
+const height = 220, font = "11px system-ui, sans-serif";
+let charts = [];
+const probe = document.head.appendChild(document.createElement("i"));
+const colour = (name) => {
+	probe.style.color = `var(--${name})`;
+	return getComputedStyle(probe).color;
+};
+const clock = (at, step) => new Date(at).toISOString().slice(0, step < 864e5 ? 16 : 10).replace("T", "\n");
 
-	const draw = (figure) => {
-		const { plot, values, unit, label } = figure.dataset, names = values.split(" ");
-		const rows = [...document.getElementById(plot).rows].filter((row) => names[0] in row.dataset);
-		rows.sort((a, b) => a.dataset.at - b.dataset.at);
-		if (rows.length < 2) return;
-		const data = ["at", ...names].map((name) => rows.map(({ dataset }) => (name in dataset ? +dataset[name] : null)));
-		const [at, , lows, highs] = data, first = at[0], last = at.at(-1);
-		const changes = figure.closest("section").querySelectorAll("[data-since]");
+const draw = (figure) => {
+	const { plot, values, unit, label } = figure.dataset, names = values.split(" ");
+	const rows = [...document.getElementById(plot).rows].filter((row) => names[0] in row.dataset);
+	rows.sort((a, b) => a.dataset.at - b.dataset.at);
+	if (rows.length < 2) return;
+	const data = ["at", ...names].map((name) => rows.map(({ dataset }) => (name in dataset ? +dataset[name] : null)));
+	const [at, , lows, highs] = data, first = at[0], last = at.at(-1);
+	const changes = figure.closest("section").querySelectorAll("[data-since]");
 
-		const marks = (u) => {
-			const { left, top, width, height } = u.bbox, { ctx } = u, ratio = devicePixelRatio, right = left + width;
-			const x = (value) => u.valToPos(value, "x", true), y = (value) => u.valToPos(value, "y", true);
-			const line = (name, x, y, x2, y2) => {
-				ctx.strokeStyle = colour(name);
-				ctx.stroke(new Path2D(`M${x},${y}L${x2},${y2}`));
-			};
-			const named = [], ends = [0, 0, 0], name = (x, words, colour) => words && x >= left && x <= right && named.push([x, words, colour]);
-			ctx.save();
-			ctx.clip(new Path2D(`M${left},${top}h${width}v${height}h${-width}z`));
-			ctx.lineWidth = ratio;
-			for (const { dataset } of changes) {
-				const from = x(dataset.before);
-				ctx.fillStyle = colour("changed");
-				ctx.fillRect(from, top, x(dataset.since) - from + 3, height);
-				name(Math.max(from, left), dataset.words, "slower");
-			}
-			ctx.setLineDash([3, 3]);
-			rows.forEach(({ dataset: { versions } }, index) => {
-				const from = x(at[index]);
-				if (versions) line("quiet", from, top, from, top + height);
-				name(from, versions, "quiet");
-			});
-			ctx.setLineDash([]);
-			if (unit === "x") line("ink", left, y(1), right, y(1));
-			lows?.forEach((low, index) => low && line("same", x(at[index]), y(low), x(at[index]), y(highs[index])));
-			ctx.restore();
-			ctx.save();
-			ctx.font = ratio * 11 + font.slice(2);
-			ctx.textAlign = "left";
-			for (const [from, words, name] of named.sort((a, b) => a[0] - b[0])) {
-				const size = ctx.measureText(words).width, begin = Math.min(from, right - size);
-				const lane = ends.findIndex((end) => end < begin);
-				ctx.fillStyle = colour(name);
-				if (lane >= 0) ctx.fillText(words, begin, top - (lane * 13 + 4) * ratio);
-				ends[lane] = begin + size + 8 * ratio;
-			}
-			ctx.restore();
+	const marks = (u) => {
+		const { left, top, width, height } = u.bbox, { ctx } = u, ratio = devicePixelRatio, right = left + width;
+		const x = (value) => u.valToPos(value, "x", true), y = (value) => u.valToPos(value, "y", true);
+		const line = (name, x, y, x2, y2) => {
+			ctx.strokeStyle = colour(name);
+			ctx.stroke(new Path2D(`M${x},${y}L${x2},${y2}`));
 		};
-		const cell = (name) => (u, value, series, index) => rows[index]?.querySelector(`[data-of=${name}]`)?.textContent || "";
-		const axis = { stroke: () => colour("quiet"), font, grid: { width: 1, stroke: () => colour("line") } };
-
-		const box = figure.appendChild(document.createElement("div"));
-		box.className = "zoom";
-		box.tabIndex = 0;
-		box.role = "group";
-		box.ariaLabel = label + "; + and - zoom, arrows move, Escape resets";
-		figure.classList.add("plotted");
-		const chart = new uPlot(
-			{
-				width: figure.clientWidth,
-				height,
-				ms: 1,
-				padding: [45, 16, 0, 0],
-				tzDate: (at) => uPlot.tzDate(new Date(at), "Etc/UTC"),
-				cursor: { y: false, sync: { key: plot } },
-				axes: [
-					{ ...axis, space: 84, values: (u, splits, index, space, step) => splits.map((at) => clock(at, step)) },
-					{ ...axis, size: 70, values: (u, splits) => splits.map((value) => +value.toPrecision(4) + unit) },
-				],
-				series: [
-					{ label: "at", value: cell("at") },
-					...names.map((label, index) => ({
-						label,
-						class: label,
-						stroke: () => colour(index ? "undecided" : "accent"),
-						width: index && highs ? 0 : 1.25,
-						points: { show: !(index && highs), size: 6 },
-						value: cell(label),
-					})),
-				],
-				hooks: { drawAxes: [marks] },
-			},
-			data,
-			box,
-		);
-		const zoom = (min, max) => charts.forEach((one) => one.plot === plot && one.chart.setScale("x", { min, max }));
-		charts.push({ plot, chart, figure, first, last, zoom });
-		box.onkeydown = (event) => {
-			const { min, max } = chart.scales.x, { key } = event;
-			const [factor, shift] =
-				{ "+": [0.5, 0.25], "-": [2, -0.5], ArrowLeft: [1, -0.25], ArrowRight: [1, 0.25], Escape: [1e9, 0] }[key] || [];
-			if (!factor) return;
-			event.preventDefault();
-			const span = Math.min(factor * (max - min), last - first);
-			const begin = Math.max(first, Math.min(min + shift * (max - min), last - span));
-			zoom(begin, begin + span);
-		};
-	};
-
-	const drawAll = () => {
-		const old = charts;
-		charts = old.filter(({ figure }) => figure.isConnected);
-		document.querySelectorAll("[data-plot]:not(.plotted)").forEach(draw);
-		// What is sent again is still zoomed.
-		for (const { chart, figure, first, last, zoom } of old) {
-			if (figure.isConnected) continue;
-			const { min, max } = chart.scales.x;
-			if (min > first || max < last) zoom(min, max);
-			chart.destroy();
+		const named = [], ends = [0, 0, 0];
+		const name = (x, words, colour) => words && x >= left && x <= right && named.push([x, words, colour]);
+		ctx.save();
+		ctx.clip(new Path2D(`M${left},${top}h${width}v${height}h${-width}z`));
+		ctx.lineWidth = ratio;
+		for (const { dataset } of changes) {
+			const from = x(dataset.before);
+			ctx.fillStyle = colour("changed");
+			ctx.fillRect(from, top, x(dataset.since) - from + 3, height);
+			name(Math.max(from, left), dataset.words, "slower");
 		}
+		ctx.setLineDash([3, 3]);
+		rows.forEach(({ dataset: { versions } }, index) => {
+			const from = x(at[index]);
+			if (versions) line("quiet", from, top, from, top + height);
+			name(from, versions, "quiet");
+		});
+		ctx.setLineDash([]);
+		if (unit === "x") line("ink", left, y(1), right, y(1));
+		lows?.forEach((low, index) => low && line("same", x(at[index]), y(low), x(at[index]), y(highs[index])));
+		ctx.restore();
+		ctx.save();
+		ctx.font = ratio * 11 + font.slice(2);
+		ctx.textAlign = "left";
+		for (const [from, words, name] of named.sort((a, b) => a[0] - b[0])) {
+			const size = ctx.measureText(words).width, begin = Math.min(from, right - size);
+			const lane = ends.findIndex((end) => end < begin);
+			ctx.fillStyle = colour(name);
+			if (lane >= 0) ctx.fillText(words, begin, top - (lane * 13 + 4) * ratio);
+			ends[lane] = begin + size + 8 * ratio;
+		}
+		ctx.restore();
 	};
-	addEventListener("htmx:afterSwap", drawAll);
-	addEventListener("resize", () => charts.forEach(({ chart, figure }) => chart.setSize({ width: figure.clientWidth, height })));
-	drawAll();
-})();
+	const cell = (name) => (u, value, series, index) => rows[index]?.querySelector(`[data-of=${name}]`)?.textContent || "";
+	const axis = { stroke: () => colour("quiet"), font, grid: { width: 1, stroke: () => colour("line") } };
+
+	const box = figure.appendChild(document.createElement("div"));
+	box.className = "zoom";
+	box.tabIndex = 0;
+	box.role = "group";
+	box.ariaLabel = label + "; + and - zoom, arrows move, Escape resets";
+	figure.classList.add("plotted");
+	const chart = new uPlot(
+		{
+			width: figure.clientWidth,
+			height,
+			ms: 1,
+			padding: [45, 16, 0, 0],
+			tzDate: (at) => uPlot.tzDate(new Date(at), "Etc/UTC"),
+			cursor: { y: false, sync: { key: plot } },
+			axes: [
+				{ ...axis, space: 84, values: (u, splits, index, space, step) => splits.map((at) => clock(at, step)) },
+				{ ...axis, size: 70, values: (u, splits) => splits.map((value) => +value.toPrecision(4) + unit) },
+			],
+			series: [
+				{ label: "at", value: cell("at") },
+				...names.map((label, index) => ({
+					label,
+					class: label,
+					stroke: () => colour(index ? "undecided" : "accent"),
+					width: index && highs ? 0 : 1.25,
+					points: { show: !(index && highs), size: 6 },
+					value: cell(label),
+				})),
+			],
+			hooks: { drawAxes: [marks] },
+		},
+		data,
+		box,
+	);
+	const zoom = (min, max) => charts.forEach((one) => one.plot === plot && one.chart.setScale("x", { min, max }));
+	charts.push({ plot, chart, figure, first, last, zoom });
+	box.onkeydown = (event) => {
+		const { min, max } = chart.scales.x, { key } = event;
+		const [factor, shift] =
+			{ "+": [0.5, 0.25], "-": [2, -0.5], ArrowLeft: [1, -0.25], ArrowRight: [1, 0.25], Escape: [1e9, 0] }[key] || [];
+		if (!factor) return;
+		event.preventDefault();
+		const span = Math.min(factor * (max - min), last - first);
+		const begin = Math.max(first, Math.min(min + shift * (max - min), last - span));
+		zoom(begin, begin + span);
+	};
+};
+
+const drawAll = () => {
+	const old = charts;
+	charts = old.filter(({ figure }) => figure.isConnected);
+	document.querySelectorAll("[data-plot]:not(.plotted)").forEach(draw);
+	for (const { chart, figure, first, last, zoom } of old) {
+		if (figure.isConnected) continue;
+		const { min, max } = chart.scales.x;
+		if (min > first || max < last) zoom(min, max);
+		chart.destroy();
+	}
+};
+addEventListener("htmx:afterSwap", drawAll);
+addEventListener("resize", () => charts.forEach(({ chart, figure }) => chart.setSize({ width: figure.clientWidth, height })));
+drawAll();
