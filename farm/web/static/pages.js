@@ -1,4 +1,4 @@
-// Live changes: farm/web/http/live.py
+// Live: farm/web/http/live.py
 const by = (id) => document.getElementById(id);
 let source, missed;
 
