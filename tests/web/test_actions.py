@@ -13,7 +13,8 @@ from farm.database.transaction import bind_tx
 from farm.services.access.tokens import issue_access_token
 from farm.web.app import create_app_with_pages
 from farm.wire.documents.access import AccessRequest
-from tests.support.farm.http_farm import served
+from tests.support.farm.http_farm import http_farm, served
+from tests.support.farm.service_fixture import phone
 from tests.web.conftest import fill
 from tests.web.test_pages import words_of
 
@@ -141,6 +142,47 @@ def test_the_reservation_of_another_person_ends_only_as_it_was_asked_about(
     assert "reserved by a-admin" in words_of(browser.get("/devices/virtual-2"))
     assert browser.post("/devices/virtual-2/release", data={"reserved_by": "a-admin"}).status_code == 303
     assert "reserved by a-admin" not in words_of(browser.get("/devices/virtual-2")).split("Events")[0]
+
+
+def test_a_farm_without_tokens_asks_for_the_name_that_a_device_is_reserved_in(tmp_path: Path) -> None:
+    with http_farm(tmp_path) as farm:
+        assert farm.enroll().exchange(devices=(phone("phone-1"),)).status_code == 200
+        browser, reserve = farm.http, "/devices/phone-1/reserve"
+        assert 'name="by"' in browser.get(reserve).text
+        for nameless in ({"for": "2h"}, {"for": "2h", "by": "a b"}):
+            answer = browser.post(reserve, data=nameless)
+            assert answer.status_code == 422
+            assert "a name has 1 to 64 characters without blanks" in words_of(answer)
+        assert browser.post(reserve, data={"for": "2h", "by": "ann"}).status_code == 303
+        assert browser.get("/api/v1/devices/phone-1").json()["reserved_by"] == "ann"
+        # For `farm adb` of the same person, too.
+        other = browser.get("/api/v1/devices/phone-1/adb", params={"by": "bob"})
+        own = browser.get("/api/v1/devices/phone-1/adb", params={"by": "ann"})
+        assert "reserved by ann" in other.text
+        assert "reserved by" not in own.text
+        release = "/devices/phone-1/release"
+        assert browser.post(release, data={"by": "bob"}).status_code == 409
+        assert browser.post(release, data={"by": "ann"}).status_code == 303
+        assert browser.get("/api/v1/devices/phone-1").json()["reserved_by"] is None
+
+
+def test_a_proven_name_is_not_asked_for(browsers: dict[Role, httpx.Client]) -> None:
+    browser = browsers[Role.OPERATOR]
+    assert 'name="by"' not in browser.get("/devices/virtual-2/reserve").text
+    form = {"for": "2h", "by": "someone"}
+    assert browser.post("/devices/virtual-2/reserve", data=form).status_code == 303
+    assert "reserved by a-operator" in words_of(browser.get("/devices/virtual-2"))
+    assert browser.post("/devices/virtual-2/release").status_code == 303
+
+
+@pytest.mark.parametrize("long", ["15d", "999999999w", "1y"])
+def test_a_time_that_is_too_long_is_refused_with_the_longest(
+    browsers: dict[Role, httpx.Client], long: str
+) -> None:
+    answer = browsers[Role.OPERATOR].post("/devices/virtual-2/reserve", data={"for": long})
+    assert answer.status_code == 422
+    assert "the seconds of a reservation cannot be" in words_of(answer)
+    assert "a reservation lasts from 1s to 14d" in words_of(answer)
 
 
 def test_what_failed_is_measured_again_and_a_health_check_is_not(browsers: dict[Role, httpx.Client]) -> None:

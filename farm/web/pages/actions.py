@@ -11,12 +11,12 @@ from fastapi.responses import RedirectResponse, Response
 from pydantic import ValidationError
 
 from farm.api.context import Context, Farm
-from farm.api.http.authorization import Operator, Submitter
+from farm.api.http.authorization import Operator, Submitter, name_of
 from farm.api.routes import devices as device_routes
 from farm.api.routes import matrices as matrix_routes
 from farm.api.routes import operations as operation_routes
 from farm.core.base.ids import AttemptId, MatrixId
-from farm.core.errors import InvalidInput, NotFound
+from farm.core.errors import NotFound
 from farm.core.jobs.job import JobState
 from farm.core.operations.role import Caller
 from farm.presentation.labels import device_name
@@ -39,10 +39,9 @@ from farm.wire.documents.devices import (
 )
 from farm.wire.documents.matrices.plans import CancelRequest
 from farm.wire.documents.operations import ClearRequest
+from farm.wire.request_errors import invalid_field
 
 router = APIRouter(route_class=PageRoute)
-
-_FORM_HINT = "go back, and give a reason of up to 500 characters, and a time of up to 14 days"
 
 A = TypeVar("A", bound=OperatorRequest)
 
@@ -59,7 +58,7 @@ def _reservation(caller: Caller, _: DeviceView, form: Mapping[str, str]) -> Rese
 
 def _release(caller: Caller, device: DeviceView, form: Mapping[str, str]) -> ReleaseRequest:
     """Return the end of a reservation: of another person's only as it was asked about."""
-    is_other = device.reserved_by not in (None, caller.name)
+    is_other = device.reserved_by not in (None, _name_in(form, caller))
     return _request_of(
         ReleaseRequest, caller, form, force=is_other and form.get("reserved_by") == device.reserved_by
     )
@@ -131,6 +130,7 @@ def _question(
     back: str,
     reason: str = "optional",
     is_timed: bool = False,
+    is_named: bool = False,
     hidden: Mapping[str, str] | None = None,
 ) -> Response:
     """Return the page that asks before an action.
@@ -144,6 +144,7 @@ def _question(
         back: the page to return to.
         reason: `none`, `optional` or `required`.
         is_timed: whether it asks for how long.
+        is_named: whether it is done in a name, which it asks of a caller without a proven one.
         hidden: fields that are sent as they are.
     """
     html = TEMPLATES.get_template("actions/page.html").render(
@@ -158,6 +159,7 @@ def _question(
         # Of a form whose session had ended.
         typed={name: value[:_MAX_TYPED] for name, value in request.query_params.items()},
         is_timed=is_timed,
+        asks_name=is_named and not caller.is_authenticated,
         # A form that is sent twice does its work once.
         hidden={"key": secrets.token_hex(16), **(hidden or {})},
     )
@@ -166,11 +168,16 @@ def _question(
 
 def _request_of(kind: type[A], caller: Caller, form: Mapping[str, str], **values: object) -> A:
     """Return the request of a form in its caller's name. Raises InvalidInput."""
+    fields = {"by": _name_in(form, caller), "reason": form.get("reason") or None, **values}
     try:
-        return kind.model_validate({"by": caller.name, "reason": form.get("reason") or None, **values})
+        return kind.model_validate(fields)
     except ValidationError as error:
-        problems = "; ".join(problem["msg"] for problem in error.errors())
-        raise InvalidInput(problems, hint=_FORM_HINT) from None
+        raise invalid_field(error) from None
+
+
+def _name_in(form: Mapping[str, str], caller: Caller) -> str:
+    """Return the name that a form is sent in: the proven one, else the one typed into it."""
+    return name_of(caller, form.get("by", ""))
 
 
 def _done(path: str) -> Response:
@@ -252,6 +259,7 @@ async def ask_device_action(
         button=wanted.button,
         back=f"/devices/{device}",
         is_timed=wanted.is_timed,
+        is_named=True,
         hidden={"reserved_by": view.reserved_by} if view.reserved_by else None,
     )
 
@@ -290,6 +298,7 @@ async def ask_clear(request: Request, alarm_id: Count, caller: Operator, farm: F
         button="Clear it",
         back="/alarms",
         reason="required",
+        is_named=True,
     )
 
 
