@@ -185,6 +185,14 @@ def test_a_time_that_is_too_long_is_refused_with_the_longest(
     assert "a reservation lasts from 1s to 14d" in words_of(answer)
 
 
+def test_the_buttons_of_a_device_follow_what_others_do(browsers: dict[Role, httpx.Client]) -> None:
+    browser = browsers[Role.OPERATOR]
+    for action, offered in (("cordon", "uncordon"), ("uncordon", "cordon")):
+        assert browsers[Role.ADMIN].post(f"/devices/virtual-1/{action}").status_code == 303
+        detail = browser.get("/devices/virtual-1?part=detail").text
+        assert f'href="/devices/virtual-1/{offered}"' in detail
+
+
 def test_what_failed_is_measured_again_and_a_health_check_is_not(browsers: dict[Role, httpx.Client]) -> None:
     browser = browsers[Role.SUBMITTER]
     jobs = browser.get("/api/v1/jobs", params={"matrix_id": 2}).json()
