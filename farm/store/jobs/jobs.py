@@ -281,6 +281,17 @@ def jobs_of_cell(connection: Connection, cell_id: CellId, *, after: int, limit: 
     return [to_record(Job, row) for row in connection.execute(query)]
 
 
+def first_open_job(connection: Connection, cell_id: CellId) -> JobId | None:
+    """Return the first job of a cell that is queued or runs, or None."""
+    query = (
+        sa.select(jobs.c.job_id)
+        .where(jobs.c.cell_id == cell_id, jobs.c.state != literal(JobState.FINISHED))
+        .order_by(jobs.c.job_id)
+        .limit(1)
+    )
+    return connection.execute(query).scalar()
+
+
 def list_jobs(
     connection: Connection, matrix_id: MatrixId, *, after: int = 0, limit: int | None = None
 ) -> list[Job]:

@@ -10,7 +10,6 @@ from fastapi.responses import Response
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import AttemptId, CellId
-from farm.core.jobs.job import JobState
 from farm.core.operations.event import FarmEvent
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.trace import RunTrace
@@ -41,6 +40,7 @@ from farm.services.jobs.pending_reasons import job_waiting
 from farm.services.results.explanations.attempts import attempt_view
 from farm.services.results.explanations.cells import explain_cell
 from farm.services.results.explanations.jobs import cell_jobs
+from farm.store.jobs.jobs import first_open_job
 from farm.store.operations.event_log import last_events
 from farm.web.charts.rounds import rounds_chart
 from farm.web.charts.strip import samples_strip, trace_strips
@@ -88,7 +88,7 @@ async def get_cell(
 
     def runs(tx: Tx) -> Mapping[str, Any]:
         jobs = cell_jobs(tx.connection, CellId(cell_id), after=after, limit=_JOBS)
-        first_open = next((job.job_id for job in jobs if job.state is not JobState.FINISHED), None)
+        first_open = first_open_job(tx.connection, CellId(cell_id))
         waiting = None if first_open is None else job_waiting(tx.connection, first_open)
         return {
             "runs": list(run_rows(jobs)),

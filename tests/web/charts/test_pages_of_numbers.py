@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ from farm.presentation.jobs.attempt import (
 from farm.presentation.jobs.condition import condition_rows
 from farm.presentation.jobs.measurement import reading_fields
 from farm.wire.documents.matrices.matrices import AttemptView
+from tests.support.farm.http_farm import http_farm
+from tests.support.farm.service_fixture import FarmRig, good_evidence
 from tests.web.conftest import PageFarm
 from tests.web.test_pages import words_of
 
@@ -83,6 +86,31 @@ def test_a_waiting_cell_says_why_it_waits(pages: PageFarm, jobs_of: Jobs) -> Non
     words = words_of(pages.http.get(f"/cells/{cell_id}"))
     assert f"job {jobs[0]['job_id']} on virtual-1 waits" in words
     assert f"farm job why {jobs[0]['job_id']}" in words
+
+
+def test_each_page_of_a_cell_says_why_its_first_open_job_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farm.web.pages.numbers._JOBS", 2)
+    rig = FarmRig(tmp_path)
+    try:
+        host = rig.healthy_host("virtual-1")
+        for variant in ("float32", "int8-core"):
+            rig.variant(variant)
+        rig.submit(name="half done")
+        query = "SELECT job_id, state FROM jobs WHERE cell_id = 1 ORDER BY job_id"
+        while [job["state"] for job in rig.rows(query)[:2]] != ["finished"] * 2:
+            for assignment in host.exchange().assignments:
+                host.report(assignment.attempt_id, good_evidence(assignment))
+                host.clean(assignment)
+        jobs = rig.rows(query)
+    finally:
+        rig.close()
+    first_open = next(job["job_id"] for job in jobs if job["state"] != "finished")
+    assert first_open not in [job["job_id"] for job in jobs[:2]]
+    with http_farm(tmp_path) as farm:
+        for path in ("/cells/1", f"/cells/1?after={jobs[1]['job_id']}", f"/cells/1?after={first_open}"):
+            assert f"farm job why {first_open}" in words_of(farm.http.get(path))
 
 
 def test_the_runs_of_a_cell_are_sent_in_pages(
