@@ -1,4 +1,4 @@
-"""Detection of changes, day by day: points in, changes out; it never looks ahead."""
+"""Detection of changes, session by session: points in, changes out; it never looks ahead."""
 
 import math
 from collections import Counter
@@ -18,15 +18,15 @@ from farm.core.results.history.changes.scans import Moved, ScanFinder
 
 #: After a drift was told, so many sessions are the new reference.
 _KEPT_OF_DRIFT = 5
-#: A day has at most so many changes.
+#: A session tells at most so many changes.
 _MOST_CHANGES = 500
 
 
 def detect(points: Iterable[Point]) -> list[Change]:
     """Return the changes in a history of points, in the order in which they are told.
 
-    A session's changes follow from it and those before alone. The order of the points does not matter, and
-    a point that is there twice counts once.
+    A session's changes follow from it and those that began before alone. The order of the points does not
+    matter, and a point that is there twice counts once.
     """
     ordered = sorted(set(points), key=lambda point: (point.day, point.time, point.series, point.session))
     detector = Detector()
@@ -194,24 +194,26 @@ def _standard_error(candidate: Candidate) -> float:
 
 
 def _waves(points: Sequence[Point]) -> list[list[Point]]:
-    """Split the points of a day, in order of time, so that each device has at most one session in each part.
+    """Split the points of a day, in order of time, into sessions: what devices measured in one matrix.
 
-    What several devices measured together stays together. A session that is added later changes no part but
-    the last: what was told by the others stays told.
+    On each device, sessions are in the order of their first points. So the part of a device is apart from
+    those of the others where it measured another session in between. A session that begins later changes none
+    that began before.
     """
-    together: dict[tuple[str, int], list[Point]] = {}
+    parts: dict[tuple[str, int, str], list[Point]] = {}
     seen: Counter[tuple[str, str]] = Counter()
     for point in points:
         again = seen[point.series, point.session]
         seen[point.series, point.session] += 1
-        together.setdefault((point.session, again), []).append(point)
+        parts.setdefault((point.session, again, point.device), []).append(point)
     waves: list[list[Point]] = []
-    in_wave: set[str] = set()
-    for measured in together.values():
-        devices = {point.device for point in measured}
-        if not waves or devices & in_wave:
+    wave_by_session: dict[tuple[str, int], int] = {}
+    latest_by_device: dict[str, int] = {}
+    for (session, again, device), measured in parts.items():
+        wave = wave_by_session.get((session, again), -1)
+        if wave <= latest_by_device.get(device, -1):
+            wave = wave_by_session[session, again] = len(waves)
             waves.append([])
-            in_wave = set()
-        waves[-1] += measured
-        in_wave |= devices
+        waves[wave] += measured
+        latest_by_device[device] = wave
     return waves

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Sequence
+from itertools import count
+from random import Random
 
 import pytest
 
@@ -74,3 +76,41 @@ def test_sessions_of_a_day_have_a_level_each() -> None:
     (change,) = detect(points)
     assert (change.series, change.cause) == ("d0/own", Cause.FILE)
     assert change.delta == pytest.approx(0.1, abs=0.02)
+
+
+def measured(session: int, hour: int, device: str, *, day: int, os: str = "o1", level: float = 2.0) -> Point:
+    """One series of one device in one session."""
+    (point,) = matrix(session, day, device, script="own", log_time=level, file="f")
+    return point._replace(time=f"{hour:02}", os=os)
+
+
+def test_a_matrix_that_another_phone_ends_late_does_not_undo_a_build_that_was_new_meanwhile() -> None:
+    """One matrix at eight on one phone and at six in the evening on the other, and another one between."""
+    points = []
+    for day in range(20):
+        is_new = day >= 10
+        morning = ("o2", 2.5) if day > 10 else ("o1", 2.0)
+        later = ("o2", 2.5) if is_new else ("o1", 2.0)
+        points += [
+            measured(2 * day, 8, "d1", day=day),
+            measured(2 * day + 1, 9, "d2", day=day, os=morning[0], level=morning[1]),
+            measured(2 * day, 18, "d2", day=day, os=later[0], level=later[1]),
+        ]
+    (change,) = detect(points)
+    assert (change.series, change.cause, change.day, change.version) == ("d2/own", Cause.OS, 10, "o2")
+    assert change.delta == pytest.approx(0.5, abs=0.05)
+
+
+def test_matrices_that_begin_later_on_other_phones_change_nothing_that_was_told() -> None:
+    """A build that is just found by its phone's own tests, and then eleven builds that change nothing."""
+    random, session = Random(3), count()
+    points = []
+    for day in range(25):
+        for at in range(12):
+            is_new, is_last = at == 0 and day >= 20, at > 0 and day == 24
+            os = "o2" if is_new else f"o-d{at}" if is_last else "o1"
+            level = 2.0 + 0.05 * is_new + random.gauss(0, 0.02)
+            points.append(measured(next(session), 1 + at, f"d{at}", day=day, os=os, level=level))
+    (told,) = detect(points[:-11])
+    assert (told.series, told.version, told.told) == ("d0/own", "o2", 24)
+    assert detect(points)[0] == told
