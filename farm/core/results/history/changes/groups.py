@@ -9,7 +9,7 @@ from farm.core.results.history.changes.breaks import Catalog
 from farm.core.results.history.changes.choice import LEAST_EFFECT
 from farm.core.results.history.changes.differences import SHARED_BASELINE
 from farm.core.results.history.changes.levels import DeviceLevels
-from farm.core.results.history.changes.noise import CLIP, LEAST_SIGMA, Floats, Ints, row_medians
+from farm.core.results.history.changes.noise import CLIP, LEAST_SIGMA, Bools, Floats, Ints, row_medians
 from farm.core.results.history.changes.ratios import WINDOW, RatioHistory
 
 #: A file that all devices got moves at least so many of them.
@@ -157,7 +157,8 @@ def group_history(catalog: Catalog, ratios: RatioHistory, groups: Sequence[Group
     """Return the mean of each group since the last changes of its series, as a history with a row for each.
 
     So the noise of a mean is what it was from session to session, and at least that of independent series:
-    heat that several feel is not taken for a change of them.
+    heat that several feel is not taken for a change of them. The first sessions of a day of all series are
+    one of the mean, the second ones another, and so on: devices may have a matrix each.
     """
     values = np.full((len(groups), WINDOW), np.nan)
     ticks = np.zeros((len(groups), WINDOW), dtype=np.int64)
@@ -168,7 +169,10 @@ def group_history(catalog: Catalog, ratios: RatioHistory, groups: Sequence[Group
         is_known = ~np.isnan(reference)
         if not is_known.any():
             continue
-        sessions, column = np.unique(ratios.ticks[rows][is_known], return_inverse=True)
+        numbers = _session_numbers(ratios.days[rows], is_known)[is_known]
+        sessions, column = np.unique(numbers, return_inverse=True)
+        first = np.full(len(sessions), np.iinfo(np.int64).max)
+        np.minimum.at(first, column, ratios.ticks[rows][is_known])
         sigma = ratios.scales.sigma[rows][:, None]
         weights = 1.0 / sigma**2
         centered = np.clip((reference - row_medians(reference)[0][:, None]) / sigma, -CLIP, CLIP) * sigma
@@ -176,7 +180,7 @@ def group_history(catalog: Catalog, ratios: RatioHistory, groups: Sequence[Group
         present = np.bincount(column, np.broadcast_to(weights, reference.shape)[is_known])
         latest = min(len(sessions), WINDOW)
         values[at, WINDOW - latest :] = (total / present)[-latest:]
-        ticks[at, WINDOW - latest :] = sessions[-latest:]
+        ticks[at, WINDOW - latest :] = first[-latest:]
         errors[at] = _error(catalog, rows, ratios.scales.sigma[rows])
     history = RatioHistory(
         usual_sigma=LEAST_SIGMA,
@@ -191,6 +195,14 @@ def group_history(catalog: Catalog, ratios: RatioHistory, groups: Sequence[Group
             history.push(able, values[able, place], errors[able], tick=0, day=0)
     history.ticks[: len(groups)] = ticks
     return history
+
+
+def _session_numbers(days: Ints, is_known: Bools) -> Ints:
+    """Return numbers that are equal for the k-th sessions of a day of all rows, and in order of time."""
+    begins = np.ones(days.shape, dtype=bool)
+    begins[:, 1:] = (days[:, 1:] != days[:, :-1]) | ~is_known[:, :-1]
+    places = np.arange(WINDOW)
+    return days * WINDOW + places - np.maximum.accumulate(np.where(begins, places, 0), axis=1)
 
 
 def _error(catalog: Catalog, rows: Ints, sigma: Floats) -> float:

@@ -126,3 +126,18 @@ def test_three_hot_sessions_in_a_row_are_no_step_of_a_device_that_has_many() -> 
     # On a device that had none, they are one.
     (change,) = detect(Sketch(days=64, broken=hot((60, 61, 62))).points())
     assert (dict(change.scope), change.told) == ({"device": "d1"}, FIRST_DAY + 62)
+
+
+def matrix_of_each_phone(point: Point) -> Point:
+    """Each phone measures a matrix of its own, one after the other."""
+    return point._replace(time=point.device, session=f"{point.day} {point.device}")
+
+
+def test_phones_with_a_matrix_each_show_a_change_of_a_variant_as_phones_that_share_one_do() -> None:
+    shift = Shift(day=30, delta=0.02, holds_for=one_variant_everywhere)
+    points = Sketch(devices=8, networks=1, days=50, noise=0.015, shifts=(shift,)).points()
+    (together,) = detect(points)
+    (apart,) = detect(matrix_of_each_phone(point) for point in points)
+    assert (apart.cause, apart.scope) == (together.cause, together.scope)
+    assert abs(apart.told - together.told) <= 3
+    assert apart.delta == pytest.approx(together.delta, abs=0.005)
