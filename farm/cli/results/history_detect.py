@@ -21,8 +21,8 @@ PointsFile = Annotated[Path, typer.Argument(metavar="POINTS", help="Points as CS
 def detect(file: PointsFile, as_json: Json = False) -> None:
     """Find the changes in a file of points: what changed, since when, by how much and because of what.
 
-    A point is one series in one session. Changes are found day by day, by the points up to that day. Works
-    without a farm; docs/history.md describes the columns.
+    A point is one series in one session. Changes are found session by session, without looking ahead.
+    Works without a farm; docs/history.md describes the columns.
 
     Example: farm history detect points.csv --json
     """

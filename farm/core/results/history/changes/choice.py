@@ -13,7 +13,7 @@ from farm.core.results.statistics.families import discoveries
 LEAST_EFFECT = 0.015
 #: The further series of a wider scope move by this share of the others.
 _SHARE_OF_WIDER = 0.5
-#: Of the planned tests of a day that stand, so many are expected to be chance.
+#: Of the planned tests of a session that stand, so many are expected to be chance.
 _FALSE_DISCOVERIES = 0.01
 
 
@@ -57,7 +57,7 @@ class Candidate:
 
 
 class Significance(NamedTuple):
-    """The largest p-values that stand among the planned tests of a day; -1 where none does."""
+    """The largest p-values that stand among the planned tests of a session; -1 where none does."""
 
     of_whole: float
     of_part: float
@@ -68,7 +68,7 @@ class Significance(NamedTuple):
 
 
 def significance(candidates: Iterable[Candidate]) -> Significance:
-    """Return what stands beside all planned tests of a day.
+    """Return what stands beside all planned tests of a session.
 
     Tests of parts need a score that is far beyond what their number asks for. So they are no part of what the
     tests of whole scopes stand beside: a build that is tested in a dozen parts would hide its own change.
@@ -92,7 +92,7 @@ def strongest(candidates: Sequence[Candidate], *, stands: Significance) -> Candi
 
     Args:
         candidates: of planned tests and of scans.
-        stands: which planned tests of the day do.
+        stands: which planned tests of the session do.
     """
     able = [
         c
