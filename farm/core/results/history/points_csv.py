@@ -48,7 +48,7 @@ def point_table(lines: Iterable[str]) -> PointTable:
     points: list[Point] = []
     day_by_cell: dict[str, int] = {}
     known_by_series: dict[str, tuple[str, ...]] = {}
-    untimed: dict[tuple[str, int], Point] = {}
+    known_by_time: dict[tuple[str, int, str, str], Point] = {}
     for line, row in rows:
         if not row or not any(row):
             continue
@@ -69,10 +69,13 @@ def point_table(lines: Iterable[str]) -> PointTable:
                 hint="a series has one device, network, variant and harness",
             )
         if point.has_value:
-            if not point.time and untimed.setdefault((point.series, day), point) != point:
+            # Only times order sessions: where there are none, names of sessions do not help.
+            moment = point.series, day, point.time, point.session if point.time else ""
+            if known_by_time.setdefault(moment, point) != point:
+                at = f" at {cells['time']}" if point.time else " without a time"
                 raise InvalidInput(
-                    f"line {line}: series {point.series} has other values on day {cells['day']} before",
-                    hint="give the sessions of a day a time each, in the column time",
+                    f"line {line}: series {point.series} has other values on day {cells['day']}{at} before",
+                    hint="give the sessions of a day a time each, in the column time; session orders nothing",
                 )
             points.append(point)
     labels = {day: day if _is_number(cell) else cell for cell, day in reversed(day_by_cell.items())}

@@ -99,7 +99,9 @@ def _replay(connection: Connection, names: PointNames, most_points: int) -> _Rep
     points = detection_points(connection, names, first=first)
     for day, of_day in groupby(points, key=lambda point: point.day):
         days.append(day)
-        found += detector.add_day(day, sorted(set(of_day), key=lambda point: (point.time, point.series)))
+        found += detector.add_day(
+            day, sorted(set(of_day), key=lambda point: (point.time, point.series, point))
+        )
     trusted_from = None
     if first is not None and days:
         trusted_from = math.ceil(days[-1] - (days[-1] - days[0]) * _TRUSTED_SHARE)

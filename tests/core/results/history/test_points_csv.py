@@ -102,9 +102,34 @@ def test_a_date_of_another_age_is_refused(day: str) -> None:
 
 def test_two_values_of_a_series_on_a_day_need_times() -> None:
     first, second = (row(log_time=value).replace("02:00", "") for value in ("2.5", "2.6"))
-    with pytest.raises(InvalidInput, match="line 3: series s has other values on day 2026-01-31 before"):
+    message = "line 3: series s has other values on day 2026-01-31 without a time before"
+    with pytest.raises(InvalidInput, match=message):
         point_table([HEADER, first, second])
     assert len(point_table([HEADER, first, first]).points) == 2
+
+
+def test_names_of_sessions_do_not_stand_for_their_times() -> None:
+    rows = [
+        f"{row(log_time=value)},{session}".replace("02:00", "") for session, value in ((1, "2.5"), (2, "2.6"))
+    ]
+    with pytest.raises(InvalidInput, match="on day 2026-01-31 without a time before") as error:
+        point_table([f"{HEADER},session", *rows])
+    assert "session orders nothing" in (error.value.hint or "")
+
+
+@pytest.mark.parametrize("time", ["2:00", "7", "7.0"])
+def test_two_values_of_a_series_at_one_time_are_refused_in_one_session_only(time: str) -> None:
+    """Times that are numbers are equal as such."""
+    first, second = (
+        row().replace("02:00", "7" if time == "7.0" else time),
+        row(log_time="2.6").replace("02:00", time),
+    )
+    with pytest.raises(
+        InvalidInput, match=f"line 3: series s has other values on day 2026-01-31 at {time} before"
+    ):
+        point_table([HEADER, first, second])
+    assert len(point_table([HEADER, first, first]).points) == 2
+    assert len(point_table([f"{HEADER},session", f"{first},1", f"{second},2"]).points) == 2
 
 
 def test_points_of_a_session_have_its_name() -> None:

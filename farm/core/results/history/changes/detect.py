@@ -28,7 +28,9 @@ def detect(points: Iterable[Point]) -> list[Change]:
     A session's changes follow from it and those that began before alone. The order of the points does not
     matter, and a point that is there twice counts once.
     """
-    ordered = sorted(set(points), key=lambda point: (point.day, point.time, point.series, point.session))
+    ordered = sorted(
+        set(points), key=lambda point: (point.day, point.time, point.series, point.session, point)
+    )
     detector = Detector()
     found: list[Change] = []
     for day, of_day in groupby(ordered, key=lambda point: point.day):

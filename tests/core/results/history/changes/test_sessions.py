@@ -114,3 +114,16 @@ def test_matrices_that_begin_later_on_other_phones_change_nothing_that_was_told(
     (told,) = detect(points[:-11])
     assert (told.series, told.version, told.told) == ("d0/own", "o2", 24)
     assert detect(points)[0] == told
+
+
+def test_points_of_one_moment_have_an_order_that_does_not_depend_on_names() -> None:
+    """Two sessions at the same time of each day, on phones that measure the same."""
+    random, answers = Random(1), set()
+    levels = [(2.0 + 0.5 * (day >= 15) + random.gauss(0, 0.02), random.gauss(0, 0.02)) for day in range(30)]
+    for device in ("d0", "d1", "d2", "d3", "d4", "d5"):
+        points = []
+        for day, (level, more) in enumerate(levels):
+            os = "o2" if day >= 15 else "o1"
+            points += [measured(1, 8, device, day=day, os=os, level=value) for value in (level, level + more)]
+        answers.add(tuple((change.delta, change.z, change.told) for change in detect(points)))
+    assert len(answers) == 1
