@@ -19,7 +19,7 @@ _SIDE_BY_BASELINE = {
     VersionPart.BASELINE_PROGRAM: VersionPart.PROGRAM,
 }
 #: Fields of points as charts and tables show them.
-_DRAWN = ("matrix_id", "cell_id", "time_ns", "baseline_ns", "speedup", "ci_low", "ci_high")
+_DRAWN = ("cell_id", "time_ns", "baseline_ns", "speedup", "ci_low", "ci_high")
 #: The columns that `farm history detect` reads, and those that are drawn.
 CSV_COLUMNS = (
     "series",

@@ -71,7 +71,7 @@ def skip_problems(
             skip.covers(cell.key, device_by_id[cell.device_id], today=today)
             for cell in expanded.expansion.cells
         ):
-            message = "it covers no cell of this matrix"
+            message = "it covers no cell of this matrix on the devices that the farm has"
             hint = "`cells` are values of its axes, `devices` are selectors of its devices"
             problems.append(SpecProblem(path=("skip", place), message=message, hint=hint))
     return problems
