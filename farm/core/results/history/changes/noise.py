@@ -28,6 +28,8 @@ MOST_CORRELATION = 0.9
 
 def row_medians(values: Floats) -> tuple[Floats, Ints]:
     """Return the median of each row without its NaN, and how many values it is of; NaN for none."""
+    if not values.shape[-1]:
+        return np.full(values.shape[:-1], np.nan), np.zeros(values.shape[:-1], dtype=np.int64)
     ordered = np.sort(values, axis=-1)
     counts = np.sum(~np.isnan(values), axis=-1)
     places = np.stack([np.maximum((counts - 1) // 2, 0), np.minimum(counts // 2, values.shape[-1] - 1)], -1)
