@@ -50,11 +50,21 @@ def log_scale(values: Iterable[float], *, length: float, around: float = 1.0, le
     return Scale(low=low / pad, high=high * pad, length=length, is_log=True)
 
 
-def linear_scale(values: Iterable[float], *, length: float, from_zero: bool = False) -> Scale:
-    """Return a linear scale that holds all values, with a margin unless it begins at zero."""
+def linear_scale(
+    values: Iterable[float], *, length: float, from_zero: bool = False, least: float = 0.0
+) -> Scale:
+    """Return a linear scale that holds all values, with a margin unless it begins at zero.
+
+    Args:
+        values: any; without one, the scale is from 0 to 1.
+        length: of the axis.
+        from_zero: whether it begins at zero, which no value is below.
+        least: the share of the largest value that the scale spans at least, so that noise is drawn flat.
+    """
     held = [*values] or [0.0, 1.0]
     low, high = (0.0 if from_zero else min(held)), max(held)
-    pad = 0.04 * (high - low) or 0.5 * abs(high) or 0.5
+    missing = least * max(abs(low), abs(high)) - (high - low)
+    pad = max(0.04 * (high - low), missing / 2) or 0.5 * abs(high) or 0.5
     return Scale(low=low if from_zero else low - pad, high=high + pad, length=length, is_log=False)
 
 

@@ -19,6 +19,8 @@ COLUMNS = 320
 #: More samples than that are drawn as a line alone, where they have a time.
 _MOST_DOTS = 100
 _MOST_TICKS = 5
+#: A strip whose values lie within this share of the largest is drawn flat: a steady value has no slope.
+_LEAST_SPAN = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +120,16 @@ def trace_strips(trace: RunTrace) -> list[Strip]:
         over_time(
             "hottest sensor", lambda sample: max(sample.temperatures_c.values(), default=None), _CELSIUS
         ),
-        over_time("memory of the process", lambda sample: sample.rss_bytes, _MEGABYTES),
-        over_time("swapped out", lambda sample: sample.swap_bytes or None, _MEGABYTES),
+        over_time(
+            "memory of the process",
+            lambda sample: sample.rss_bytes,
+            _size_unit(sample.rss_bytes for sample in trace.samples),
+        ),
+        over_time(
+            "swapped out",
+            lambda sample: sample.swap_bytes or None,
+            _size_unit(sample.swap_bytes for sample in trace.samples),
+        ),
         over_time("battery current", lambda sample: sample.battery_a, _AMPERES),
     ]
     return [strip for strip in strips if strip is not None]
@@ -131,8 +141,17 @@ def _clock_text(hz: float) -> str:
 
 _GHZ = Unit(name="GHz", size=1e9, text=_clock_text)
 _CELSIUS = Unit(name="°C", size=1.0, text="{:.1f} °C".format)
-_MEGABYTES = Unit(name="MB", size=1e6, text=size_text)
+_SIZES = tuple(
+    Unit(name=name, size=size, text=size_text)
+    for name, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
+)
 _AMPERES = Unit(name="A", size=1.0, text="{:+.2f} A".format)
+
+
+def _size_unit(sizes: Iterable[int | None]) -> Unit:
+    """Return the unit in which the largest of these sizes, in bytes, is written."""
+    largest = max((size for size in sizes if size is not None), default=0)
+    return next((unit for unit in _SIZES if largest >= unit.size), _SIZES[-1])
 
 
 def _strip(
@@ -151,7 +170,12 @@ def _strip(
     numbers = [number for _, number in values]
     known = [*numbers, *([limit] if limit else [])]
     # In the unit of the axis, so that its ticks are round there.
-    scale = linear_scale((number / unit.size for number in known), length=HEIGHT, from_zero=limit is not None)
+    scale = linear_scale(
+        (number / unit.size for number in known),
+        length=HEIGHT,
+        from_zero=limit is not None,
+        least=_LEAST_SPAN,
+    )
 
     def height(number: float) -> float:
         return round(HEIGHT - scale.place(number / unit.size), 1)

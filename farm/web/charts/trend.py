@@ -12,6 +12,8 @@ from farm.wire.documents.results.history import HistoryPoint, SeriesHistory
 WIDTH, HEIGHT = 520.0, 110.0
 #: A trend whose values lie within this ratio is drawn flat: noise is no trend.
 _LEAST = 1.02
+#: The same on a linear axis, as a share of the largest value: three digits tell its ticks apart.
+_LEAST_SPAN = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +130,7 @@ def value_trend(name: str, points: Sequence[TimedValue], text: Callable[[float],
     """Return the trend of any value, oldest first; None without one."""
     if not points:
         return None
-    scale = linear_scale([point.value for point in points], length=HEIGHT)
+    scale = linear_scale([point.value for point in points], length=HEIGHT, least=_LEAST_SPAN)
     return _trend(name, points, scale, text)
 
 

@@ -3,15 +3,18 @@
 import math
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farm.core.base.units import duration_text
 from farm.core.runs.trace import ClockSample, RunTrace, TracePolicy, TraceSample
 from farm.web.charts.forest import WIDTH, forest_plot
 from farm.web.charts.scale import linear_scale, log_scale
 from farm.web.charts.strip import COLUMNS, HEIGHT, Strip, samples_strip, trace_strips
+from farm.web.charts.trend import TimedValue, value_trend
 from tests.support.sample_views import speedup_view
 
 RATIOS = st.floats(min_value=0.01, max_value=100)
@@ -88,6 +91,33 @@ def test_each_of_few_samples_is_a_dot_on_an_axis_with_ticks(samples: list[int]) 
     assert len({tick.text for tick in strip.ticks}) == len(strip.ticks)
     assert strip.unit == "ns"
     assert 0 <= strip.median_at <= HEIGHT
+
+
+@given(st.floats(min_value=1e3, max_value=1e10), st.floats(min_value=0, max_value=0.1), st.integers(1, 1000))
+def test_no_two_ticks_have_the_same_text(time_ns: float, spread: float, samples: int) -> None:
+    times = [round(time_ns * (1 + spread * place / samples)) for place in range(samples)]
+    strip = samples_strip(times)
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    trend = value_trend("time", [TimedValue(at=at, value=own, words="") for own in times], duration_text)
+    for drawn in filter(None, (strip, trend)):
+        texts = [tick.text for tick in drawn.ticks]
+        assert len(texts) >= 2
+        assert len(set(texts)) == len(texts)
+
+
+def test_a_value_that_hardly_changes_is_drawn_flat_in_the_unit_of_its_caption() -> None:
+    samples = tuple(
+        TraceSample(uptime_s=10.0 + place, clocks=(), rss_bytes=3_000_000_000 + 1000 * place)
+        for place in range(38)
+    )
+    (memory,) = trace_strips(RunTrace(policies=(), started_uptime_s=10.0, samples=samples))
+    heights = [y for _, y in dots_of(memory)]
+    assert max(heights) - min(heights) < 0.01 * HEIGHT
+    assert (memory.low, memory.high, memory.unit) == ("3.00 GB", "3.00 GB", "GB")
+    grown = (*samples, replace(samples[-1], uptime_s=50.0, rss_bytes=3_300_000_000))
+    (memory,) = trace_strips(RunTrace(policies=(), started_uptime_s=10.0, samples=grown))
+    heights = [y for _, y in dots_of(memory)]
+    assert max(heights) - min(heights) > 0.8 * HEIGHT
 
 
 def test_one_sample_of_a_trace_is_a_dot_and_a_lowered_ceiling_is_said_in_words() -> None:
