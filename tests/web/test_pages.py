@@ -5,15 +5,11 @@ import io
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 from pydantic import TypeAdapter
-from typer.main import get_command
 
-import farm.web
-from farm.cli.shell.main import app
 from farm.core.base.units import ratio_text
 from farm.presentation.trends import csv_lines
 from farm.web.pages import matrices, overview
@@ -23,7 +19,6 @@ from tests.support.farm.http_farm import http_farm
 from tests.support.farm.service_fixture import phone
 from tests.web.conftest import HOSTILE, PageFarm
 
-_TEMPLATES = Path(farm.web.__file__).parent / "templates"
 PATHS = (
     "/",
     "/wall",
@@ -240,21 +235,6 @@ def test_a_wrong_filter_leads_back_to_the_page_without_it(pages: PageFarm) -> No
 def test_a_command_quotes_what_came_in_the_address(pages: PageFarm) -> None:
     words = words_of(pages.http.get("/matrices", params={"name": "two precisions;id"}))
     assert "farm matrix list --name='two precisions;id'" in words
-
-
-@pytest.mark.parametrize(
-    "template", sorted(str(path.relative_to(_TEMPLATES)) for path in _TEMPLATES.rglob("*.html"))
-)
-def test_every_command_that_a_page_names_is_one(template: str) -> None:
-    for line in re.findall(
-        r"""(?:["'>]|[;.,] )(farm [a-z][^"'<;,.]*)""", (_TEMPLATES / template).read_text()
-    ):
-        command: Any = get_command(app)
-        words = re.sub(r"\{\{.*?\}\}", "", line).split()[1:]
-        while words and hasattr(command, "commands"):
-            command = command.commands[words.pop(0)]
-        known = {name for option in command.params for name in option.opts}
-        assert {word for word in words if word.startswith("--")} <= known, line
 
 
 def test_a_trend_shows_each_session_and_the_change_in_it(pages: PageFarm) -> None:

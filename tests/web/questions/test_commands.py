@@ -1,0 +1,86 @@
+"""The commands that pages name: each is one of the command line, with options that it has."""
+
+import re
+import shlex
+from html import unescape
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from typer.main import get_command
+
+import farm.web
+from farm.cli.shell.main import app
+from tests.web.conftest import PageFarm
+
+_TEMPLATES = Path(farm.web.__file__).parent / "templates"
+#: Pages with their filters, each with a value; some go only without others.
+_FILTERED: tuple[tuple[str, dict[str, str]], ...] = (
+    ("/alarms", {"cleared": "true"}),
+    ("/changes", {"model": "mobilenet_v2", "device": "virtual-1", "since": "30d", "all": "true"}),
+    ("/events", {"subject": "matrix:1", "actor": "farm", "kind": "matrix_submitted"}),
+    (
+        "/history",
+        {
+            "model": "mobilenet_v2",
+            "device": "virtual-1",
+            "harness": "speed_benchmark_torch",
+            "variant": "int8",
+            "since": "30d",
+        },
+    ),
+    ("/matrices", {"name": "two precisions", "since": "30d", "mine": "true"}),
+    ("/speedups", {"matrix": "1", "model": "mobilenet_v2", "device": "virtual-1", "pivot": "true"}),
+    ("/speedups", {"model": "mobilenet_v2", "device": "virtual-1", "since": "30d", "pivot": "true"}),
+    ("/speedups", {"model": "mobilenet_v2", "at": "2026-01-01"}),
+)
+
+
+def command_and_words(line: str) -> tuple[Any, list[str]]:
+    """Return the command of the command line that a line calls, and the words behind its name."""
+    command: Any = get_command(app)
+    words = shlex.split(line)[1:]
+    while words and words[0] in getattr(command, "commands", ()):
+        command = command.commands[words.pop(0)]
+    if command.name == "history":
+        # The arguments of this group are those of its default.
+        command = command.commands["show"]
+    # Another group has only commands, unless it is one itself.
+    assert getattr(command, "invoke_without_command", True) or not words, line
+    return command, words
+
+
+@pytest.mark.parametrize(
+    "template", sorted(str(path.relative_to(_TEMPLATES)) for path in _TEMPLATES.rglob("*.html"))
+)
+def test_every_command_that_a_page_names_is_one(template: str) -> None:
+    for line in re.findall(
+        r"""(?:["'>]|[;.,] )(farm [a-z][^"'<;,.]*)""", (_TEMPLATES / template).read_text()
+    ):
+        command, words = command_and_words(re.sub(r"\{\{.*?\}\}", "", line))
+        known = {name for option in command.params for name in option.opts}
+        assert {word for word in words if word.startswith("--")} <= known, line
+
+
+@pytest.mark.parametrize(("path", "filters"), _FILTERED)
+def test_the_command_below_a_page_takes_each_of_its_filters(
+    pages: PageFarm, path: str, filters: dict[str, str]
+) -> None:
+    answer = pages.http.get(f"{path}?{urlencode(filters)}")
+    assert answer.status_code == 200, answer.text
+    (line,) = re.findall(r'class="command-label">[^<]*</span> <code>([^<]*)</code>', answer.text)
+    command, words = command_and_words(unescape(line))
+    assert len(words) == len(filters), line
+    # Raises a usage error for an option that the command does not have.
+    command.make_context(path, list(words))
+
+
+def test_each_option_that_a_page_hands_to_its_command_is_a_filter_above() -> None:
+    handed = {
+        value
+        for template in _TEMPLATES.rglob("*.html")
+        for options in re.findall(r"command_line\(\"farm [^)]*\)", template.read_text())
+        for value in re.findall(r"\w+=(\w+)", options)
+    }
+    assert handed == {name for _, filters in _FILTERED for name in filters} - {"matrix"}
