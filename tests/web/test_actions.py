@@ -41,12 +41,13 @@ def browsers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Role, ht
             client.close()
 
 
+#: The part of a page that is live has the buttons, which go with what is shown.
 ACTIONS = (
-    ("/matrices/3", "/matrices/3/cancel", Role.SUBMITTER),
-    ("/attempts/3", "/attempts/3/rerun", Role.SUBMITTER),
-    ("/devices/virtual-1", "/devices/virtual-1/cordon", Role.OPERATOR),
-    ("/devices/virtual-1", "/devices/virtual-1/check", Role.OPERATOR),
-    ("/devices/virtual-1", "/devices/virtual-1/reserve", Role.OPERATOR),
+    ("/matrices/3?part=progress", "/matrices/3/cancel", Role.SUBMITTER),
+    ("/attempts/3?part=run", "/attempts/3/rerun", Role.SUBMITTER),
+    ("/devices/virtual-1?part=detail", "/devices/virtual-1/cordon", Role.OPERATOR),
+    ("/devices/virtual-1?part=detail", "/devices/virtual-1/check", Role.OPERATOR),
+    ("/devices/virtual-1?part=detail", "/devices/virtual-1/reserve", Role.OPERATOR),
     ("/alarms", "/alarms/1/clear", Role.OPERATOR),
 )
 RANK = (Role.VIEWER, Role.SUBMITTER, Role.OPERATOR)
