@@ -1,4 +1,4 @@
-"""How many tokens a run of each tool has: of the prompt, in the context, and timed."""
+"""How many tokens a run of each tool has: in the context, and timed, of the prompt and generated."""
 
 import pytest
 
@@ -10,34 +10,34 @@ from farm.harness.registry import get_harness, harness_names
 TEXT = "What is the tallest building in the world?"
 
 
-def counts(name: str, **settings: SettingValue) -> tuple[int | str, int | str, int]:
-    """Prompt, context, timed."""
+def counts(name: str, **settings: SettingValue) -> tuple[int | str, int, int]:
+    """Context, prompt, generated."""
     harness = get_harness(name)
     found = harness.token_counts({**flag_defaults(harness), **settings})
     assert found is not None
-    return found.prompt, found.context, found.timed
+    return found.context, found.prompt, found.generated
 
 
 @pytest.mark.parametrize(
     ("name", "settings", "expected"),
     [
         # Alone, the generation is not behind the prompt.
-        ("llama-bench", {}, (512, 0, 128)),
-        ("llama-bench", {"n_depth": 256}, (512, 256, 128)),
-        ("llama-bench", {"n_gen": 0}, (512, 0, 512)),
-        ("llama-bench", {"together": True}, (512, 0, 640)),
-        ("llama-bench", {"regime": "cold"}, (512, 0, 640)),
-        ("llm_bench", {"n_prompt": 64}, (64, 64, 128)),
-        ("litert_lm_advanced_main", {}, (TEXT, TEXT, 64)),
-        ("litert_lm_advanced_main", {"benchmark_prefill_tokens": 256}, (256, 256, 64)),
+        ("llama-bench", {}, (0, 0, 128)),
+        ("llama-bench", {"n_depth": 256}, (256, 0, 128)),
+        ("llama-bench", {"n_gen": 0}, (0, 512, 0)),
+        ("llama-bench", {"together": True}, (0, 512, 128)),
+        ("llama-bench", {"regime": "cold"}, (0, 512, 128)),
+        ("llm_bench", {"n_prompt": 64}, (64, 0, 128)),
+        ("litert_lm_advanced_main", {}, (TEXT, 0, 64)),
+        ("litert_lm_advanced_main", {"benchmark_prefill_tokens": 256}, (256, 0, 64)),
         # The first token belongs to the prompt.
-        ("llama_main", {"prompt": "w5"}, ("w5", "w5", 64)),
-        ("model_benchmark", {"prompt_length": 64}, (64, 64, 127)),
-        ("model_benchmark", {}, (TEXT, TEXT, 127)),
+        ("llama_main", {"prompt": "w5"}, ("w5", 0, 64)),
+        ("model_benchmark", {"prompt_length": 64}, (64, 0, 127)),
+        ("model_benchmark", {}, (TEXT, 0, 127)),
     ],
 )
-def test_tokens_of_prompt_and_context_and_those_that_are_timed(
-    name: str, settings: dict[str, SettingValue], expected: tuple[int | str, int | str, int]
+def test_tokens_in_the_context_and_those_that_are_timed(
+    name: str, settings: dict[str, SettingValue], expected: tuple[int | str, int, int]
 ) -> None:
     assert counts(name, **settings) == expected
 
@@ -50,7 +50,7 @@ def test_every_tool_of_language_models_says_how_many_and_no_other_does() -> None
 
 
 def test_they_are_shown_in_words() -> None:
-    counted = TokenCounts(prompt=512, context=0, timed=128)
-    assert str(counted) == "prompt of 512 tokens, 128 tokens timed behind 0"
-    text = TokenCounts(prompt=TEXT, context=TEXT, timed=64)
-    assert str(text) == "prompt of a text, 64 tokens timed behind those of the text"
+    assert str(TokenCounts(context=0, generated=128)) == "128 generated tokens timed behind 0 tokens"
+    together = TokenCounts(context=0, prompt=512, generated=128)
+    assert str(together) == "a prompt of 512 tokens and 128 generated tokens timed behind 0 tokens"
+    assert str(TokenCounts(context=TEXT, generated=64)) == "64 generated tokens timed behind a text"

@@ -61,7 +61,12 @@ SETUPS = CellSetups(
     [
         (cell("llama-bench"), cell("llama-bench", threads=4), False, False),
         (cell("llama-bench"), cell("llama-bench", n_gen=64), False, True),
-        (cell("llama-bench"), cell("llama-bench", n_prompt=64), False, True),
+        # The generation is a test of its own, in an empty context.
+        (cell("llama-bench"), cell("llama-bench", n_prompt=64), False, False),
+        (cell("llama-bench", together=True), cell("llama-bench", together=True, n_prompt=64), False, True),
+        (cell("llama-bench", n_gen=0), cell("llama-bench", n_gen=0, n_prompt=64), False, True),
+        # As many tokens, but a prompt is processed at once.
+        (cell("llama-bench", n_gen=0), cell("llama-bench", n_gen=512), False, True),
         (cell("llama-bench", n_depth=512), cell("llm_bench"), False, False),
         # One generates in an empty context, the other behind the prompt.
         (cell("llama-bench"), cell("llm_bench"), False, True),

@@ -19,19 +19,22 @@ class Regime(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCounts:
-    """The tokens of a run. Times of other numbers are of other work: the context is longer."""
+    """The tokens of a timed repetition. Times of other numbers are of other work: the context is longer.
 
-    #: Of the prompt; or its text, of which each tokenizer makes a number of its own.
-    prompt: int | str
-    #: In the context before the first one that the clock covers; or the text that they are made of.
+    A prompt that is neither timed nor in the context is no part of it.
+    """
+
+    #: Before the first one that the clock covers; or their text, of which tokenizers make different numbers.
     context: int | str
-    #: Covered by the clock, or by the mean of a token.
-    timed: int
+    #: Of the prompt, covered by the clock.
+    prompt: int = 0
+    #: Generated, covered by the clock or by the mean of a token.
+    generated: int
 
     def __str__(self) -> str:
-        prompt = f"{self.prompt} tokens" if isinstance(self.prompt, int) else "a text"
-        context = self.context if isinstance(self.context, int) else "those of the text"
-        return f"prompt of {prompt}, {self.timed} tokens timed behind {context}"
+        prompt = f"a prompt of {self.prompt} tokens and " if self.prompt else ""
+        context = f"{self.context} tokens" if isinstance(self.context, int) else "a text"
+        return f"{prompt}{self.generated} generated tokens timed behind {context}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

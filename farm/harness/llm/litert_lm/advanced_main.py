@@ -85,7 +85,7 @@ class LitertLmAdvancedMain(ToolHarness):
             settings, FLAGS, length_flag="benchmark_prefill_tokens", prompt_flag="input_prompt"
         )
         generated = count_setting(settings, FLAGS, "benchmark_decode_tokens")
-        return TokenCounts(prompt=prompt, context=prompt, timed=generated)
+        return TokenCounts(context=prompt, generated=generated)
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line, around which caches are dropped or made as the regime asks."""

@@ -117,8 +117,8 @@ class LlamaBench(ToolHarness):
     def token_counts(self, settings: Mapping[str, SettingValue]) -> TokenCounts:
         """Return the tokens of its last test: alone, the generation is not behind the prompt."""
         prompt, generated, depth = _tokens(settings)
-        together = prompt + generated if _is_together(settings) else generated or prompt
-        return TokenCounts(prompt=prompt, context=depth, timed=together)
+        is_prompt_timed = _is_together(settings) or not generated
+        return TokenCounts(context=depth, prompt=prompt if is_prompt_timed else 0, generated=generated)
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line; what is not the CPU is asked in a further start where the layers are."""

@@ -83,7 +83,7 @@ class LlmBench(ToolHarness):
     def token_counts(self, settings: Mapping[str, SettingValue]) -> TokenCounts:
         """Return the tokens of a repetition."""
         prompt, generated = (count_setting(settings, FLAGS, name) for name in ("n_prompt", "n_gen"))
-        return TokenCounts(prompt=prompt, context=prompt, timed=generated)
+        return TokenCounts(context=prompt, generated=generated)
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line."""

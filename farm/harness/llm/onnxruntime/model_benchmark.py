@@ -110,7 +110,7 @@ class ModelBenchmark(ToolHarness):
         """Return the tokens of a repetition: the first one belongs to the prompt."""
         prompt = prompt_tokens(settings, FLAGS, length_flag="prompt_length", prompt_flag="prompt")
         timed = count_setting(settings, FLAGS, "generation_length") - 1
-        return TokenCounts(prompt=prompt, context=prompt, timed=timed)
+        return TokenCounts(context=prompt, generated=timed)
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line; another start shows where the configuration has the model placed."""

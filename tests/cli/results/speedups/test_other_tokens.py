@@ -7,12 +7,12 @@ from tests.support.sample_views import speedup_view
 
 def test_the_verdict_and_a_note_say_that_the_tokens_are_others() -> None:
     view = speedup_view(
-        tokens_differ=True, tokens="prompt of 512 tokens, 64 tokens timed behind 0", baseline_tokens="others"
+        tokens_differ=True, tokens="64 generated tokens timed behind 0 tokens", baseline_tokens="others"
     )
     text = " ".join(speedup_table([view], width=120).plain.split())
     assert "faster, other tokens" in text
     caution = "caution: int8-core: its tokens are other than the baseline's, or may be:"
-    assert f"{caution} prompt of 512 tokens, 64 tokens timed behind 0; the baseline: others" in text
+    assert f"{caution} 64 generated tokens timed behind 0 tokens; the baseline: others" in text
 
 
 def test_a_pivot_which_has_marks_for_verdicts_says_it_below() -> None:
