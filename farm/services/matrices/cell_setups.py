@@ -70,12 +70,9 @@ def _tokens(
     own: TokenCounts | None, its: TokenCounts | None, *, one_harness: bool
 ) -> dict[str, str | bool | None]:
     """Return the fields about tokens. Of a text, two tools may make different numbers of them."""
-    is_same = own is None or its is None or (own == its and (one_harness or isinstance(own.context, int)))
-    return {
-        "tokens": None if is_same else str(own),
-        "baseline_tokens": None if is_same else str(its),
-        "tokens_differ": not is_same,
-    }
+    if own is None or its is None or (own == its and (one_harness or isinstance(own.context, int))):
+        return {"tokens": None, "baseline_tokens": None, "tokens_differ": False}
+    return {"tokens": str(own), "baseline_tokens": its.beside(own), "tokens_differ": True}
 
 
 def _file_fields(variant: Variant) -> dict[str, object]:

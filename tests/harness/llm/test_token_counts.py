@@ -53,4 +53,15 @@ def test_they_are_shown_in_words() -> None:
     assert str(TokenCounts(context=0, generated=128)) == "128 generated tokens timed behind 0 tokens"
     together = TokenCounts(context=0, prompt=512, generated=128)
     assert str(together) == "a prompt of 512 tokens and 128 generated tokens timed behind 0 tokens"
-    assert str(TokenCounts(context=TEXT, generated=64)) == "64 generated tokens timed behind a text"
+
+
+def test_texts_are_compared_and_not_shown() -> None:
+    text = TokenCounts(context=TEXT, generated=64)
+    begin = "64 generated tokens timed behind"
+    assert str(text) == f"{begin} a text"
+    assert text.beside(TokenCounts(context="Hello", generated=64)) == f"{begin} another text"
+    same = f"{begin} the same text"
+    assert text.beside(TokenCounts(context=TEXT, generated=128)) == same
+    tokenized = f"{same}, of which its tokenizer may make other tokens"
+    assert text.beside(TokenCounts(context=TEXT, generated=64)) == tokenized
+    assert text.beside(TokenCounts(context=8, generated=64)) == f"{begin} a text"

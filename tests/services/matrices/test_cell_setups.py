@@ -84,3 +84,4 @@ def test_cells_with_other_tokens_are_told_from_those_with_the_same(
     found = SETUPS.clocks(baseline, candidate)
     assert (found["clocks_differ"], found["tokens_differ"]) == (clocks_differ, tokens_differ)
     assert (found["tokens"] is not None) == (found["baseline_tokens"] is not None) == tokens_differ
+    assert (found["tokens"] != found["baseline_tokens"]) == tokens_differ

@@ -32,8 +32,19 @@ class TokenCounts:
     generated: int
 
     def __str__(self) -> str:
+        return self._described("a text")
+
+    def beside(self, other: "TokenCounts") -> str:
+        """Return the description of these tokens after that of `other`, with which their texts are compared."""
+        if self == other:
+            return self._described("the same text, of which its tokenizer may make other tokens")
+        if self.context == other.context:
+            return self._described("the same text")
+        return self._described("another text" if isinstance(other.context, str) else "a text")
+
+    def _described(self, text: str) -> str:
         prompt = f"a prompt of {self.prompt} tokens and " if self.prompt else ""
-        context = f"{self.context} tokens" if isinstance(self.context, int) else "a text"
+        context = f"{self.context} tokens" if isinstance(self.context, int) else text
         return f"{prompt}{self.generated} generated tokens timed behind {context}"
 
 
