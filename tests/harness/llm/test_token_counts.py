@@ -64,4 +64,5 @@ def test_texts_are_compared_and_not_shown() -> None:
     assert text.beside(TokenCounts(context=TEXT, generated=128)) == same
     tokenized = f"{same}, of which its tokenizer may make other tokens"
     assert text.beside(TokenCounts(context=TEXT, generated=64)) == tokenized
+    assert str(TokenCounts(context=TEXT, beginning=2, generated=64)) == f"{begin} 2 tokens and a text"
     assert text.beside(TokenCounts(context=8, generated=64)) == f"{begin} a text"

@@ -72,6 +72,7 @@ SETUPS = CellSetups(
         (cell("llama-bench"), cell("llm_bench"), False, True),
         (cell("llama_main", prompt="a"), cell("llama_main", prompt="a"), False, False),
         (cell("llama_main", prompt="a"), cell("llama_main", prompt="b"), False, True),
+        (cell("llama_main", prompt="a"), cell("llama_main", prompt="a", num_bos=1), False, True),
         # Of one text, two tools may make different numbers of tokens.
         (cell("llama_main", prompt="a"), cell("litert_lm_advanced_main", input_prompt="a"), False, True),
         (cell("llm_bench"), cell("model_benchmark", prompt_length=512, generation_length=129), True, False),

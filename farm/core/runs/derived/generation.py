@@ -26,6 +26,8 @@ class TokenCounts:
 
     #: Before the first one that the clock covers; or their text, of which tokenizers make different numbers.
     context: int | str
+    #: Before that text: they say that it begins.
+    beginning: int = 0
     #: Of the prompt, covered by the clock.
     prompt: int = 0
     #: Generated, covered by the clock or by the mean of a token.
@@ -35,7 +37,7 @@ class TokenCounts:
         return self._described("a text")
 
     def beside(self, other: "TokenCounts") -> str:
-        """Return the description of these tokens after that of `other`, with which their texts are compared."""
+        """Return the description of these tokens after that of `other`: their texts are compared."""
         if self == other:
             return self._described("the same text, of which its tokenizer may make other tokens")
         if self.context == other.context:
@@ -45,6 +47,8 @@ class TokenCounts:
     def _described(self, text: str) -> str:
         prompt = f"a prompt of {self.prompt} tokens and " if self.prompt else ""
         context = f"{self.context} tokens" if isinstance(self.context, int) else text
+        if self.beginning:
+            context = f"{self.beginning} tokens and {context}"
         return f"{prompt}{self.generated} generated tokens timed behind {context}"
 
 

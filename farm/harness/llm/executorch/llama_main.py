@@ -76,7 +76,8 @@ class LlamaMain(ToolHarness):
         """Return the tokens of the generation that counts: the first one belongs to the prompt."""
         prompt = str(setting(settings, FLAGS, "prompt"))
         timed = count_setting(settings, FLAGS, "max_new_tokens") - 1
-        return TokenCounts(context=prompt, generated=timed)
+        beginning = count_setting(settings, FLAGS, "num_bos")
+        return TokenCounts(context=prompt, beginning=beginning, generated=timed)
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line, around which caches are dropped or made as the regime asks."""
