@@ -76,7 +76,8 @@ class LlamaMain(ToolHarness):
         """Return the tokens of the generation that counts: the first one belongs to the prompt."""
         prompt = str(setting(settings, FLAGS, "prompt"))
         timed = count_setting(settings, FLAGS, "max_new_tokens") - 1
-        beginning = count_setting(settings, FLAGS, "num_bos")
+        beginning = setting(settings, FLAGS, "num_bos")
+        assert isinstance(beginning, int)
         return TokenCounts(context=prompt, beginning=beginning, generated=timed)
 
     def plan(self, request: RunRequest) -> RunPlan:
