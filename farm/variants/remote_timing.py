@@ -12,10 +12,22 @@ import struct
 import sys
 import time
 from contextlib import closing, suppress
+from importlib import import_module
 from typing import Any
 
 _CONNECT_S = 10.0
 _DEVICE_KEY = "server:"
+#: TVM names its errors by Python's own, also those of the phone.
+_TVM_ERRORS = (
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 class Refused(Exception):
@@ -41,12 +53,19 @@ def phone_from(request: dict[str, Any]) -> tuple[str, int, str, dict[str, str]]:
         ) from error
     with closing(connection):
         try:
-            connection.sendall(struct.pack("<i", base.RPC_TRACKER_MAGIC))
-            if base.recvall(connection, 4) != struct.pack("<i", base.RPC_TRACKER_MAGIC):
-                raise Refused(f"what answers at {host}:{port} is no tracker of TVM", "check the address")
-            base.sendjson(connection, [base.TrackerCode.SUMMARY])
-            _, summary = base.recvjson(connection)
-            servers = {each["key"].removeprefix(_DEVICE_KEY): each for each in summary["server_info"]}
+            servers, queues = _phones_of(connection)
+        except TimeoutError as error:
+            raise Refused(
+                f"what is at {host}:{port} does not answer as a tracker within {_CONNECT_S:.0f} s",
+                "check the address",
+            ) from error
+        except OSError as error:
+            raise Refused(f"the tracker at {host}:{port} has gone: {error}", "is it running?") from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise Refused(
+                f"what answers at {host}:{port} is no tracker of TVM", "check the address"
+            ) from error
+        try:
             if key not in servers:
                 known = ", ".join(sorted(servers)) or "none"
                 raise Refused(f"no phone has the key {key!r}; keys there: {known}", "--key KEY names one")
@@ -54,7 +73,7 @@ def phone_from(request: dict[str, Any]) -> tuple[str, int, str, dict[str, str]]:
             base.sendjson(connection, [base.TrackerCode.REQUEST, key, "", 1])
             code, given = base.recvjson(connection)
         except TimeoutError as error:
-            pending = summary["queue_info"].get(key, {}).get("pending", "?")
+            pending = queues.get(key, {}).get("pending", "?")
             raise Refused(
                 f"{key} did not become free within {request['wait_s']} s; {pending} clients waited before",
                 "--wait TIME waits longer",
@@ -65,6 +84,25 @@ def phone_from(request: dict[str, Any]) -> tuple[str, int, str, dict[str, str]]:
         raise Refused(f"the tracker refuses {key}: {given}", "is the phone still held?")
     about = {name: value for name, value in servers[key].items() if isinstance(value, str)}
     return (*given, about)
+
+
+def _phones_of(connection: socket.socket) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+    """Return what a tracker says of its phones, and of the clients that wait, both by key.
+
+    Raises:
+        OSError: it has gone, or has not answered in time.
+        AttributeError, KeyError, TypeError, ValueError: the answer is not that of a tracker.
+    """
+    from tvm.rpc import base
+
+    magic = struct.pack("<i", base.RPC_TRACKER_MAGIC)
+    connection.sendall(magic)
+    if base.recvall(connection, len(magic)) != magic:
+        raise ValueError("another protocol")
+    base.sendjson(connection, [base.TrackerCode.SUMMARY])
+    _, summary = base.recvjson(connection)
+    phones = {each["key"].removeprefix(_DEVICE_KEY): each for each in summary["server_info"]}
+    return phones, dict(summary["queue_info"])
 
 
 def timed(request: dict[str, Any]) -> dict[str, Any]:
@@ -113,12 +151,15 @@ def main() -> int:
     # TVM and its libraries print where they like.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    # Outside of the answer: without them this Python cannot run TVM.
+    for name in ("numpy", "tvm_ffi", "tvm.relax", "tvm.rpc"):
+        import_module(name)
     answer: dict[str, Any]
     try:
         answer = timed(request)
     except Refused as error:
         answer = {"refused": error.args[0], "hint": error.args[1]}
-    except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
+    except _TVM_ERRORS as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         answer = {
             "refused": f"TVM: {type(error).__name__}: {' '.join(lines[-2:])[:400]}",
