@@ -130,11 +130,12 @@ def progress_bars(view: MatrixView, *, answers: bool = True, idle_s: float = 0.0
 
 def status_line(view: MatrixView, *, answers: bool = True, idle_s: float = 0.0) -> str:
     """Return the progress of the matrix: `matrix 3: 12 of 40 jobs, about 2 min 5 s left`."""
-    finished = sum(device.finished for device in view.progress)
+    cancelled = sum(device.cancelled for device in view.progress)
+    ran = sum(device.finished for device in view.progress) - cancelled
     total, most = (sum(getattr(device, name) for device in view.progress) for name in ("total", "max_total"))
-    text = (
-        f"matrix {view.matrix_id}: {finished} of {range_text(total, most)} jobs{repeated_blocks_text(view)}"
-    )
+    text = f"matrix {view.matrix_id}: {ran} of {range_text(total, most)} jobs{repeated_blocks_text(view)}"
+    if cancelled:
+        text = f"{text}, {cancelled} cancelled"
     if not answers:
         return f"{text}; the farm does not answer, retrying"
     if view.finished_at is not None:

@@ -124,6 +124,12 @@ def test_a_matrix_that_grows_says_how_much_there_may_be() -> None:
     assert progress_line(devices[0]) == "phone-1: 20 of 20 to 160, looking at its rounds"
 
 
+def test_cancelled_jobs_are_not_counted_as_done() -> None:
+    devices = (progress(finished=20, cancelled=14), progress(device_id="phone-2", finished=20, cancelled=16))
+    view = matrix_view(progress=devices, state="cancelled", finished_at=NOON.replace(minute=2))
+    assert status_line(view) == "matrix 3: 10 of 40 jobs, 30 cancelled, cancelled after 2 min 0 s"
+
+
 def test_each_change_is_told_once_and_how_long_it_takes_is_none() -> None:
     told: list[MatrixView] = []
     slower = RUNNING.model_copy(update={"eta_s": 999.0})
