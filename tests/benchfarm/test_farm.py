@@ -1,6 +1,7 @@
 """Devices, matrices and runs by the Python client, against the farm's own API."""
 
 import asyncio
+import inspect
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 import yaml
 
 from benchfarm import AsyncFarm, Farm, FarmError, FarmUnreachable, InvalidInput, NotFound, SelectorEmpty
-from benchfarm.asynchronous import AsyncRun
+from benchfarm.asynchronous import AsyncRun, _OnThread
 from benchfarm.progress import wait_with_progress
 from benchfarm.run import Run
 from farm.core.base.ids import MatrixId
@@ -204,6 +205,10 @@ def test_everything_can_be_awaited(synchronous: type, awaited: type) -> None:
         return {name for name in dir(kind) if not name.startswith("_")}
 
     assert public(synchronous) <= public(awaited)
+    for name in public(awaited):
+        member = inspect.getattr_static(awaited, name)
+        is_awaited = isinstance(member, _OnThread) or inspect.iscoroutinefunction(member)
+        assert is_awaited or isinstance(member, property), name
 
 
 def test_waiting_for_what_is_finished_returns_at_once(measured: MeasuredFarm) -> None:
