@@ -8,14 +8,17 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, FactsId, SeriesId
+from farm.core.base.spec_errors import name_hint
 from farm.core.devices.device import DeviceFacts
 from farm.core.devices.software_version import build_names
+from farm.core.errors import NotFound
 from farm.core.results.history.session_point import SessionPoint
 from farm.core.results.statistics.interval import CONFIDENCE, bounded_exp
 from farm.core.runs.measurement import MIN_ROUNDS
 from farm.core.runs.stats import t_quantile
 from farm.services.results.history.chosen_cells import candidate_filter
 from farm.services.results.history.session_points import pending_points
+from farm.store.files.programs import list_programs
 from farm.store.results.history.changes import SeriesMark, marks_of_series
 from farm.store.results.history.points import points_of_series
 from farm.store.results.history.stale_points import pending_sessions
@@ -66,10 +69,12 @@ def list_histories(
         limit: so many series at most.
 
     Raises:
-        NotFound: there is no such device or model.
+        NotFound: there is no such device, model or harness.
         InvalidInput: several devices begin so.
     """
     among = candidate_filter(connection, device=device, model=model)
+    if harness is not None:
+        _check_harness(connection, harness)
     pending = {session.device_id for session in pending_sessions(connection)} if variant else ()
     behind = after or SeriesId(0)
     while page := series_page(
@@ -87,6 +92,13 @@ def list_histories(
         if listed:
             return listed
     return []
+
+
+def _check_harness(connection: Connection, harness: str) -> None:
+    known = {program.harness for program in list_programs(connection)}
+    if harness not in known:
+        hint = name_hint(harness, known) or "the farm has no harness yet"
+        raise NotFound(f"no harness `{harness}`", hint=hint)
 
 
 def _matches(view: SeriesHistory, variant: str) -> bool:

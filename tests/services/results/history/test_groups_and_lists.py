@@ -117,6 +117,10 @@ def test_a_version_that_changed_is_marked_at_the_first_point_that_has_it(
     assert farm.read(list_histories, after=histories[0].series_id, limit=1) == histories[1:]
     with pytest.raises(NotFound, match="no model"):
         farm.read(list_histories, model="mobilenet_v3")
+    assert farm.read(list_histories, harness="speed_benchmark_torch") == histories
+    with pytest.raises(NotFound, match="no harness `speed_benchmark_torhc`") as unknown:
+        farm.read(list_histories, harness="speed_benchmark_torhc")
+    assert unknown.value.hint == "did you mean `speed_benchmark_torch`?"
 
 
 def test_lists_of_matrices_are_filtered_by_the_farm(farm: FarmRig, host: HostRig) -> None:
