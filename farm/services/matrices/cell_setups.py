@@ -72,7 +72,24 @@ def _tokens(
     """Return the fields about tokens. Of a text, two tools may make different numbers of them."""
     if own is None or its is None or (own == its and (one_harness or isinstance(own.context, int))):
         return {"tokens": None, "baseline_tokens": None, "tokens_differ": False}
-    return {"tokens": str(own), "baseline_tokens": its.beside(own), "tokens_differ": True}
+    text = "the same text" if own.context == its.context else "another text"
+    if own == its:
+        text = f"{text}, of which its tokenizer may make other tokens"
+    elif not isinstance(own.context, str):
+        text = "a text"
+    return {
+        "tokens": _token_text(own, "a text"),
+        "baseline_tokens": _token_text(its, text),
+        "tokens_differ": True,
+    }
+
+
+def _token_text(counts: TokenCounts, text: str) -> str:
+    """Return numbers of tokens in words, with `text` for the text that some are made of."""
+    prompt = f"a prompt of {counts.prompt} tokens and " if counts.prompt else ""
+    context = f"{counts.context} tokens" if isinstance(counts.context, int) else text
+    beginning = f"{counts.beginning} tokens and " if counts.beginning else ""
+    return f"{prompt}{counts.generated} generated tokens timed behind {beginning}{context}"
 
 
 def _file_fields(variant: Variant) -> dict[str, object]:

@@ -3,7 +3,6 @@
 import pytest
 
 from farm.core.base.setting_values import SettingValue
-from farm.core.runs.derived.generation import TokenCounts
 from farm.harness.base.options import flag_defaults
 from farm.harness.registry import get_harness, harness_names
 
@@ -47,22 +46,3 @@ def test_every_tool_of_language_models_says_how_many_and_no_other_does() -> None
     saying = {name for name in defaults if get_harness(name).token_counts(defaults[name]) is not None}
     with_rates = {name for name in harness_names() if "decode_rate" in get_harness(name).metrics}
     assert saying == with_rates
-
-
-def test_they_are_shown_in_words() -> None:
-    assert str(TokenCounts(context=0, generated=128)) == "128 generated tokens timed behind 0 tokens"
-    together = TokenCounts(context=0, prompt=512, generated=128)
-    assert str(together) == "a prompt of 512 tokens and 128 generated tokens timed behind 0 tokens"
-
-
-def test_texts_are_compared_and_not_shown() -> None:
-    text = TokenCounts(context=TEXT, generated=64)
-    begin = "64 generated tokens timed behind"
-    assert str(text) == f"{begin} a text"
-    assert text.beside(TokenCounts(context="Hello", generated=64)) == f"{begin} another text"
-    same = f"{begin} the same text"
-    assert text.beside(TokenCounts(context=TEXT, generated=128)) == same
-    tokenized = f"{same}, of which its tokenizer may make other tokens"
-    assert text.beside(TokenCounts(context=TEXT, generated=64)) == tokenized
-    assert str(TokenCounts(context=TEXT, beginning=2, generated=64)) == f"{begin} 2 tokens and a text"
-    assert text.beside(TokenCounts(context=8, generated=64)) == f"{begin} a text"

@@ -86,3 +86,50 @@ def test_cells_with_other_tokens_are_told_from_those_with_the_same(
     assert (found["clocks_differ"], found["tokens_differ"]) == (clocks_differ, tokens_differ)
     assert (found["tokens"] is not None) == (found["baseline_tokens"] is not None) == tokens_differ
     assert (found["tokens"] != found["baseline_tokens"]) == tokens_differ
+
+
+@pytest.mark.parametrize(
+    ("candidate", "baseline", "texts"),
+    [
+        (
+            cell("llama-bench", together=True, n_prompt=64),
+            cell("llama-bench", n_depth=256),
+            (
+                "a prompt of 64 tokens and 128 generated tokens timed behind 0 tokens",
+                "128 generated tokens timed behind 256 tokens",
+            ),
+        ),
+        (
+            cell("llama_main", prompt="a"),
+            cell("llama_main", prompt="b"),
+            ("64 generated tokens timed behind a text", "64 generated tokens timed behind another text"),
+        ),
+        (
+            cell("llama_main", prompt="a"),
+            cell("llama_main", prompt="a", max_new_tokens=33, num_bos=2),
+            (
+                "64 generated tokens timed behind a text",
+                "32 generated tokens timed behind 2 tokens and the same text",
+            ),
+        ),
+        (
+            cell("litert_lm_advanced_main", input_prompt="a"),
+            cell("llama_main", prompt="a"),
+            (
+                "64 generated tokens timed behind a text",
+                "64 generated tokens timed behind the same text,"
+                " of which its tokenizer may make other tokens",
+            ),
+        ),
+        (
+            cell("llama-bench", n_gen=64),
+            cell("llama_main", prompt="a"),
+            ("64 generated tokens timed behind 0 tokens", "64 generated tokens timed behind a text"),
+        ),
+    ],
+)
+def test_other_tokens_are_shown_in_words_and_texts_compared(
+    candidate: CellRow, baseline: CellRow, texts: tuple[str, str]
+) -> None:
+    found = SETUPS.clocks(baseline, candidate)
+    assert (found["tokens"], found["baseline_tokens"]) == texts

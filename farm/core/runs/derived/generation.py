@@ -33,24 +33,6 @@ class TokenCounts:
     #: Generated, covered by the clock or by the mean of a token.
     generated: int
 
-    def __str__(self) -> str:
-        return self._described("a text")
-
-    def beside(self, other: "TokenCounts") -> str:
-        """Return the description of these tokens after that of `other`: their texts are compared."""
-        if self == other:
-            return self._described("the same text, of which its tokenizer may make other tokens")
-        if self.context == other.context:
-            return self._described("the same text")
-        return self._described("another text" if isinstance(other.context, str) else "a text")
-
-    def _described(self, text: str) -> str:
-        prompt = f"a prompt of {self.prompt} tokens and " if self.prompt else ""
-        context = f"{self.context} tokens" if isinstance(self.context, int) else text
-        if self.beginning:
-            context = f"{self.beginning} tokens and {context}"
-        return f"{prompt}{self.generated} generated tokens timed behind {context}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheFile:
