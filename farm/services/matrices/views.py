@@ -352,7 +352,9 @@ def _cell_view(
             problem = f"{alike.outcome}: {alike.message or alike.code or _CANCELLED_BY_PERSON}"
             problems[problem] += alike.jobs
             if alike.last_attempt is not None:
-                attempt_by_problem[problem] = alike.last_attempt
+                attempt_by_problem[problem] = max(
+                    alike.last_attempt, attempt_by_problem.get(problem, alike.last_attempt)
+                )
     for measurement in measured:
         for reason in measurement.quality_reasons:
             problems[f"{measurement.quality}: {reason}"] += 1
