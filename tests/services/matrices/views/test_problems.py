@@ -6,7 +6,8 @@ import pytest
 import sqlalchemy as sa
 
 from farm.database.tables import jobs
-from farm.services.matrices import views
+from farm.store.jobs import jobs as job_store
+from farm.store.jobs.jobs import AlikeJobs
 from tests.support.farm.service_fixture import FarmRig, HostRig, ended
 
 
@@ -28,13 +29,13 @@ def test_a_problem_with_several_codes_leads_to_its_newest_attempt(
         failed = sa.update(jobs).where(jobs.c.job_id == job["job_id"])
         changed = failed.values(message="it hung", code=f"code_{job['job_id']}")
         farm.write(lambda tx, changed=changed: tx.execute(changed))
-    alike_jobs_of_cells = views.job_store.alike_jobs_of_cells
+    alike_jobs_of_cells = job_store.alike_jobs_of_cells
 
-    def ordered(*arguments: Any) -> list[Any]:
-        rows = alike_jobs_of_cells(*arguments)
+    def ordered(*arguments: Any) -> list[AlikeJobs]:
+        rows: list[AlikeJobs] = alike_jobs_of_cells(*arguments)
         return rows[::-1] if newest_first else rows
 
-    monkeypatch.setattr(views.job_store, "alike_jobs_of_cells", ordered)
+    monkeypatch.setattr(job_store, "alike_jobs_of_cells", ordered)
     (cell, *_) = farm.matrix(matrix_id).cell_list
     assert cell.problems["failed: it hung"] == len(own)
     assert cell.attempt_by_problem["failed: it hung"] == max(job["attempt_id"] for job in own)
