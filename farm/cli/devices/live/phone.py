@@ -24,6 +24,10 @@ _READ_BYTES = 256 * 1024
 _SHELL_DEADLINE_S = 30.0
 #: From the end of a client to that of its process, 2 s later at most, and the removal of its files.
 _END_S = 15.0
+#: What a session takes beside its seconds, which its process counts: the start of the process, and its end.
+_START_S = 15.0
+#: What is said of a line at once.
+_LINE_BYTES = 4096
 _FOLDER = "live-"
 
 
@@ -63,10 +67,15 @@ class LivePhone:
         """Connect a client with a process on the phone, until either ends.
 
         A client that goes away, or a command that ends however it may, closes the process's input: then it
-        ends, and its folder is removed by the shell that started it.
+        ends, and its folder is removed by the shell that started it. So does a process that goes on after its
+        seconds.
+
+        Raises:
+            OSError: adb does not start.
         """
         words = [*self.adb, "shell", "-T", self._command(seconds)]
-        await connect_process(words, self.environment, reader, writer, self.say)
+        longest_s = seconds + _START_S
+        await connect_process(words, self.environment, reader, writer, self.say, longest_s=longest_s)
 
     def _command(self, seconds: int) -> str:
         """Return the shell's command for one session of so many seconds, which leaves no file behind."""
@@ -131,8 +140,17 @@ async def connect_process(
     reader: StreamReader,
     writer: StreamWriter,
     say: Callable[[str], None],
+    *,
+    longest_s: float,
+    end_s: float = _END_S,
 ) -> None:
-    """Run a command with a connection as its input and output, until either ends; report its errors."""
+    """Run a command with a connection as its input and output, until either ends; report its errors.
+
+    After `longest_s` its input is closed, and `end_s` later it is killed.
+
+    Raises:
+        OSError: it does not start.
+    """
     process = await asyncio.create_subprocess_exec(
         *words,
         env=dict(environment),
@@ -144,22 +162,37 @@ async def connect_process(
     )
     assert process.stdin is not None
     assert process.stdout is not None
+    assert process.stderr is not None
     to_process = asyncio.create_task(_copy(reader, process.stdin))
     to_client = asyncio.create_task(_copy(process.stdout, writer))
-    said = asyncio.create_task(_pass_on(process, say))
+    said = asyncio.create_task(_pass_on(process.stderr, say))
     try:
-        await asyncio.wait((to_process, to_client), return_when=asyncio.FIRST_COMPLETED)
+        copies = (to_process, to_client)
+        await asyncio.wait(copies, timeout=longest_s, return_when=asyncio.FIRST_COMPLETED)
     finally:
         to_process.cancel()
         process.stdin.close()
         # Once more cancelled, it would leave the process behind.
-        await asyncio.shield(asyncio.create_task(_ended(process, to_client, said)))
+        await asyncio.shield(asyncio.create_task(_ended(process, (to_client, said), end_s)))
 
 
-async def _pass_on(process: Process, say: Callable[[str], None]) -> None:
-    assert process.stderr is not None
-    while line := await process.stderr.readline():
-        say(f"phone: {line.decode(errors='replace').rstrip()}")
+async def _pass_on(source: StreamReader, say: Callable[[str], None]) -> None:
+    """Report lines, those without an end in parts: a process whose errors are not read comes to a halt."""
+    rest = b""
+    while data := await source.read(_READ_BYTES):
+        *lines, rest = (rest + data).split(b"\n")
+        if len(rest) > _LINE_BYTES:
+            lines, rest = [*lines, rest], b""
+        _report(lines, say)
+    if rest:
+        _report([rest], say)
+
+
+def _report(lines: Sequence[bytes], say: Callable[[str], None]) -> None:
+    # The terminal may have gone.
+    with suppress(OSError):
+        for line in lines:
+            say(f"phone: {line.decode(errors='replace').rstrip()}")
 
 
 async def _copy(source: StreamReader, sink: StreamWriter) -> None:
@@ -169,14 +202,16 @@ async def _copy(source: StreamReader, sink: StreamWriter) -> None:
             await sink.drain()
 
 
-async def _ended(process: Process, to_client: "asyncio.Task[None]", said: "asyncio.Task[None]") -> None:
+async def _ended(process: Process, readers: Sequence["asyncio.Task[None]"], end_s: float) -> None:
     """Wait for the end of a process whose input is closed; kill adb where the phone does not answer."""
     try:
-        async with asyncio.timeout(_END_S):
-            await to_client
-            await said
-            await process.wait()
-    except TimeoutError:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+        await asyncio.wait((*readers, asyncio.create_task(process.wait())), timeout=end_s)
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+        for reader in readers:
+            reader.cancel()
+        await asyncio.gather(*readers, return_exceptions=True)
+        # What the client did not read: asyncio waits for the end of the pipes as well.
+        await process.communicate()
