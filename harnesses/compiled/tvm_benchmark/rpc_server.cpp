@@ -114,6 +114,11 @@ void watch(long seconds) {
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     if (left.count() <= 0) {
+      // The message is not waited for longer: a client that reads nothing lets neither it nor the one before be written.
+      std::thread([] {
+        std::this_thread::sleep_for(kGrace);
+        _exit(kExpired);
+      }).detach();
       report_expiry(seconds);
       _exit(kExpired);
     }

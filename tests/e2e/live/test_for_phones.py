@@ -49,7 +49,8 @@ async def test_the_program_for_phones_serves_tvms_client(tmp_path: Path) -> None
 
     async def serve(reader: StreamReader, writer: StreamWriter, seconds: int) -> None:
         command = started_command(TVM, bundle.folder, tmp_path / "system", [f"--serve={seconds}"])
-        await connect_process(["env", "-C", str(work), *command], os.environ, reader, writer, print)
+        words = ["env", "-C", str(work), *command]
+        await connect_process(words, os.environ, reader, writer, print, longest_s=seconds + 60.0)
 
     tracker = PhoneTracker("arm", serve, lambda: 600.0, about={})
     server = await asyncio.start_server(tracker.serve, "127.0.0.1", 0)

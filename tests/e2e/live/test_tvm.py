@@ -1,8 +1,10 @@
 """TVM's own clients on a phone that `farm live tvm` holds: real libraries, and what goes wrong with them."""
 
+import fcntl
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -32,6 +34,10 @@ pytestmark = [
 ]
 
 TRIPLE_BY_ABI = {"x86_64": "x86_64-linux-gnu", "arm64-v8a": "aarch64-linux-gnu"}
+#: The exit code of a session whose time was over.
+EXPIRED = 3
+#: The first packet of a client: its size, the code, and a version that the server answers with an error.
+OF_ANOTHER_VERSION = struct.pack("<QiQci", 17, 2, 1, b"x", 0)
 #: What people write who drive the phone themselves.
 CLIENT = """
 import sys, time
@@ -119,13 +125,19 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    folder = tmp_path_factory.mktemp("lab")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of `tvm_benchmark` for this machine."""
+    folder = tmp_path_factory.mktemp("program")
     build = CHECKOUT / "harnesses" / "compiled" / "tvm_benchmark" / "build.py"
-    subprocess.run([sys.executable, str(build), str(folder / "out")], check=True, capture_output=True)
-    with running_lab(folder) as running:
+    subprocess.run([sys.executable, str(build), str(folder)], check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory, program: Path) -> Iterator[Lab]:
+    with running_lab(tmp_path_factory.mktemp("lab")) as running:
         library_path = ("--env", "LD_LIBRARY_PATH=${work}/lib")
-        added = running.command("harness", "add", "tvm_benchmark", str(folder / "out"), *library_path)
+        added = running.command("harness", "add", "tvm_benchmark", str(program), *library_path)
         assert added.returncode == 0, added.stderr
         yield running
 
@@ -203,6 +215,30 @@ def test_a_session_that_has_expired_says_so_and_the_next_client_has_the_phone(
     assert "RPCSessionTimeoutError: Your 2s session has expired" in said
     eventually(lambda: not session_folders(lab), "its files are removed")
     assert timed(lab, port, library).returncode == 0
+
+
+@pytest.mark.parametrize("request_bytes", [b"", OF_ANOTHER_VERSION], ids=["idle", "in an answer"])
+def test_a_session_whose_client_reads_nothing_ends_when_its_time_is_over(
+    program: Path, request_bytes: bytes
+) -> None:
+    reads, writes = os.pipe()
+    capacity = fcntl.fcntl(writes, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(writes, b"x" * capacity)
+    with subprocess.Popen(
+        [str(program / "tvm_benchmark"), "--serve=1"],
+        env={**os.environ, "LD_LIBRARY_PATH": str(program / "lib")},
+        stdin=subprocess.PIPE,
+        stdout=writes,
+    ) as process:
+        try:
+            assert process.stdin is not None
+            process.stdin.write(request_bytes)
+            process.stdin.flush()
+            assert process.wait(timeout=60) == EXPIRED
+        finally:
+            process.kill()
+            os.close(reads)
+            os.close(writes)
 
 
 def test_a_client_that_is_killed_leaves_no_computation_behind(lab: Lab, port: int, library: Path) -> None:
