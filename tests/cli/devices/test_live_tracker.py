@@ -25,9 +25,13 @@ class Phone:
     """Sessions that echo until the client has gone, and how long each might last."""
 
     seconds: list[int] = field(default_factory=list)
+    #: Raised by its sessions.
+    error: Exception | None = None
 
     async def serve(self, reader: StreamReader, writer: StreamWriter, seconds: int) -> None:
         self.seconds.append(seconds)
+        if self.error is not None:
+            raise self.error
         while data := await reader.read(100):
             writer.write(data)
 
@@ -68,6 +72,8 @@ class Lab:
     port: int
     phone: Phone
     end: Callable[[], Awaitable[None]]
+    #: To the person that holds the phone.
+    said: list[str]
     writers: list[StreamWriter] = field(default_factory=list)
 
     async def open(self) -> Client:
@@ -130,12 +136,13 @@ class Lab:
 
 @asynccontextmanager
 async def running(*, remaining_s: float = LONG_S, claim_s: float = CLAIM_S) -> AsyncIterator[Lab]:
-    phone = Phone()
+    phone, said = Phone(), list[str]()
+    about = {"device": "bench-a"}
     tracker = PhoneTracker(
-        "pixel", phone.serve, lambda: remaining_s, about={"device": "bench-a"}, claim_s=claim_s
+        "pixel", phone.serve, lambda: remaining_s, about=about, say=said.append, claim_s=claim_s
     )
     server = await asyncio.start_server(tracker.serve, "127.0.0.1", 0)
-    lab = Lab(server.sockets[0].getsockname()[1], phone, tracker.close)
+    lab = Lab(server.sockets[0].getsockname()[1], phone, tracker.close, said)
     try:
         yield lab
     finally:
@@ -175,6 +182,30 @@ async def test_a_request_for_another_key_is_answered_and_does_not_wait() -> None
     async with running() as lab:
         code, reason = await (await lab.tracker()).ask(TrackerCode.REQUEST, "mate", "", 1)
         assert (code, reason) == (TrackerCode.FAIL, "no phone has the key 'mate', only 'pixel'")
+
+
+@pytest.mark.parametrize("rest", [["", "high"], ["", 1.5], [""], []])
+async def test_a_request_without_a_priority_is_not_answered_as_one_for_another_key(
+    rest: list[object],
+) -> None:
+    async with running() as lab:
+        code, reason = await (await lab.tracker()).ask(TrackerCode.REQUEST, "pixel", *rest)
+        assert (code, reason) == (TrackerCode.FAIL, "a request has a key, a user and a whole priority")
+
+
+@pytest.mark.parametrize(
+    "error", [FileNotFoundError(2, "No such file", "adb"), ValueError("adb"), EOFError("adb")]
+)
+async def test_a_session_that_fails_is_reported_and_the_next_client_has_the_phone(error: Exception) -> None:
+    async with running() as lab:
+        lab.phone.error = error
+        failed = await lab.session(await (await lab.request()))
+        assert await failed.is_closed()
+        assert lab.said == [f"A session has failed: {error}."]
+        lab.phone.error = None
+        client = await lab.session(await (await lab.request()))
+        client.writer.write(b"here")
+        assert await client.reader.readexactly(4) == b"here"
 
 
 async def test_no_client_connects_that_was_not_given_the_phone() -> None:

@@ -52,7 +52,7 @@ async def test_the_program_for_phones_serves_tvms_client(tmp_path: Path) -> None
         words = ["env", "-C", str(work), *command]
         await connect_process(words, os.environ, reader, writer, print, longest_s=seconds + 60.0)
 
-    tracker = PhoneTracker("arm", serve, lambda: 600.0, about={})
+    tracker = PhoneTracker("arm", serve, lambda: 600.0, about={}, say=print)
     server = await asyncio.start_server(tracker.serve, "127.0.0.1", 0)
     try:
         request = TimingRequest(

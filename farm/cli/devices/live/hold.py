@@ -115,7 +115,7 @@ async def _listening(phone: LivePhone, hold: Hold, about: dict[str, str]) -> Asy
     def remaining_s() -> float:
         return hold.end_s - asyncio.get_running_loop().time()
 
-    tracker = PhoneTracker(hold.key, phone.serve_session, remaining_s, about=about)
+    tracker = PhoneTracker(hold.key, phone.serve_session, remaining_s, about=about, say=print_notice)
     server = await asyncio.start_server(tracker.serve, LOOPBACK, hold.port)
     try:
         yield server.sockets[0].getsockname()[1]

@@ -24,6 +24,8 @@ _MAX_MESSAGE_BYTES = 64 * 1024
 #: A client that was given the phone and does not connect loses it.
 CLAIM_S = 10.0
 _TIMEOUT = "-timeout="
+#: Of clients that go away or violate the protocol.
+_LOST = (EOFError, OSError, ValueError, RecursionError)
 
 #: Serves one session of at most so many seconds, until the client or the phone ends it.
 ServeSession = Callable[[StreamReader, StreamWriter, int], Awaitable[None]]
@@ -61,6 +63,7 @@ class PhoneTracker:
         remaining_s: Callable[[], float],
         *,
         about: Mapping[str, str],
+        say: Callable[[str], None],
         claim_s: float = CLAIM_S,
     ) -> None:
         """Listen nowhere yet.
@@ -70,12 +73,14 @@ class PhoneTracker:
             serve_session: serves a client that has the phone.
             remaining_s: the longest possible session now.
             about: what the summary says of the phone beside its key.
+            say: tells the person that holds the phone which session failed.
             claim_s: until when a client has to connect.
         """
         self._key = key
         self._serve_session = serve_session
         self._remaining_s = remaining_s
         self._about = about
+        self._say = say
         self._claim_s = claim_s
         self._requests: list[_Request] = []
         self._count = 0
@@ -102,8 +107,7 @@ class PhoneTracker:
 
     async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
         try:
-            # Clients that go away or violate the protocol lose their connection.
-            with suppress(EOFError, OSError, ValueError, RecursionError):
+            with suppress(*_LOST):
                 match await _number(reader):
                     case int(number) if number == TRACKER_MAGIC:
                         writer.write(_INT.pack(TRACKER_MAGIC))
@@ -127,9 +131,11 @@ class PhoneTracker:
                     self._count += 1
                     heapq.heappush(self._requests, _Request((-priority, self._count), writer))
                     self._give_on()
-                case [TrackerCode.REQUEST, key, *_]:
+                case [TrackerCode.REQUEST, key, *_] if key != self._key:
                     # TVM's own tracker would have the client wait for ever.
                     _answer(writer, [TrackerCode.FAIL, f"no phone has the key {key!r}, only {self._key!r}"])
+                case [TrackerCode.REQUEST, *_]:
+                    _answer(writer, [TrackerCode.FAIL, "a request has a key, a user and a whole priority"])
                 case _:
                     # Servers register themselves at TVM's tracker; this one has its phone.
                     _answer(writer, TrackerCode.FAIL)
@@ -164,7 +170,11 @@ class PhoneTracker:
         try:
             own_name = f"server:{self._key}".encode()
             writer.write(_INT.pack(RPC_MAGIC) + _INT.pack(len(own_name)) + own_name)
-            await self._serve_session(reader, writer, _session_s(options, self._remaining_s()))
+            session_s = _session_s(options, self._remaining_s())
+            try:
+                await self._serve_session(reader, writer, session_s)
+            except _LOST as error:
+                self._say(f"A session has failed: {error}.")
         finally:
             self._is_serving = False
             self._give_on()
