@@ -145,6 +145,8 @@ int serve_session(long seconds) {
   }
   Function::SetGlobal("tvm.rpc.server.workpath", Function::FromTyped(workpath), true);
   Function::SetGlobal("tvm.rpc.server.load_module", Function::FromTyped(load_module), true);
+  // By this line `farm live tvm` knows a program that serves.
+  std::fprintf(stderr, "serves a session of TVM's RPC for at most %ld s\n", seconds);
   std::thread(watch, seconds).detach();
   Function::GetGlobalRequired("rpc.ServerLoop")(Function::FromTyped(send_bytes), Function::FromTyped(receive_bytes));
   // Without destructors of libraries that threads may still use.

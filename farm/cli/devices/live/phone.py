@@ -29,6 +29,8 @@ _START_S = 15.0
 #: What is said of a line at once.
 _LINE_BYTES = 4096
 _FOLDER = "live-"
+#: On the standard error of a program that serves: others, too, end without an error where there is no input.
+_SERVES = "serves a session of TVM's RPC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +59,7 @@ class LivePhone:
         command = self._command(math.ceil(_SHELL_DEADLINE_S))
         # Its input is at its end, and so is the session.
         done = await self.device.shell(command, deadline_s=_SHELL_DEADLINE_S)
-        if done.exit_code != 0:
+        if done.exit_code != 0 or _SERVES not in done.message:
             raise HarnessInvalid(
                 f"{self.bundle.entry} serves no session on {self.device.serial}: {done.message[:300]}",
                 hint="register one that does: docs/harnesses.md#drive-a-phone-live-by-tvms-rpc",
