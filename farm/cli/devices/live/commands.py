@@ -169,8 +169,8 @@ def time_library(
         inputs=declared_shapes(inputs),
         number=number,
         repeat=repeat,
-        wait_s=seconds(wait),
-        deadline_s=seconds(deadline),
+        wait_s=_positive_s("--wait", wait),
+        deadline_s=_positive_s("--deadline", deadline),
     )
     with nullcontext(python) if python else interpreter_of("tvm", print_notice) as chosen:
         timing = measure(request, chosen, model)
@@ -184,6 +184,18 @@ def time_library(
     print_data(_text(timing))
     if recorded is not None:
         print_notice(f"Recorded as import {recorded}, driven live: it enters no comparison.")
+
+
+def _positive_s(option: str, text: str) -> int:
+    """Return the seconds of an option.
+
+    Raises:
+        InvalidInput: it is no duration, or 0, which TVM takes for no limit.
+    """
+    value = seconds(text)
+    if value < 1:
+        raise InvalidInput(f"{option} {text} is no time", hint="1s or more")
+    return value
 
 
 def _text(timing: LiveTiming) -> str:

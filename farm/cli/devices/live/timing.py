@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from statistics import mean, median, pstdev
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from farm.blobs.inspection import check_model_file
@@ -21,6 +22,7 @@ from farm.wire.documents.results.imports import ImportAnswer
 
 #: Of the worker beside waiting and measuring: its imports take seconds, more on a busy machine.
 _START_S = 120.0
+_HINT = "--python names one that has TVM"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,7 @@ def measure(request: TimingRequest, python: Path, model: str | None) -> LiveTimi
     """Time a library on the phone that the tracker gives, by TVM in a process of its own.
 
     Raises:
-        InvalidInput: the file is no library of TVM, or the address none.
+        InvalidInput: the file is no library of TVM, the address none, or `python` does not run TVM.
         DeviceError: no phone has the key, or the session has failed; the message says why.
         DeviceTimeout: TVM's client has not ended.
     """
@@ -107,7 +109,12 @@ def measure(request: TimingRequest, python: Path, model: str | None) -> LiveTimi
             hint="`farm variant build MODEL --runtime tvm` makes one",
         )
     content = request.library.read_bytes()
-    answer = _answer_of(python, _worker_request(request), request.wait_s + request.deadline_s + _START_S)
+    with TemporaryDirectory(prefix="benchfarm-live-") as folder:
+        # The file may be built again while the phone is waited for.
+        copy = Path(folder, request.library.name)
+        copy.write_bytes(content)
+        words = _worker_request(request, copy)
+        answer = _answer_of(python, words, request.wait_s + request.deadline_s + _START_S)
     if "refused" in answer:
         raise DeviceError(answer["refused"], hint=answer["hint"])
     about = answer["about"]
@@ -132,7 +139,7 @@ def measure(request: TimingRequest, python: Path, model: str | None) -> LiveTimi
     )
 
 
-def _worker_request(request: TimingRequest) -> str:
+def _worker_request(request: TimingRequest, library: Path) -> str:
     try:
         host, port = host_and_port(request.tracker)
     except ValueError as error:
@@ -141,7 +148,7 @@ def _worker_request(request: TimingRequest) -> str:
         "host": host,
         "port": port,
         "key": request.key,
-        "library": str(request.library),
+        "library": str(library),
         "inputs": [{"shape": spec.shape, "dtype": spec.dtype} for spec in request.inputs],
         "number": request.number,
         "repeat": request.repeat,
@@ -164,9 +171,11 @@ def _answer_of(python: Path, request: str, deadline_s: float) -> Mapping[str, An
         )
     except subprocess.TimeoutExpired as error:
         raise DeviceTimeout(f"TVM's client has not ended within {deadline_s:.0f} s") from error
+    except OSError as error:
+        raise InvalidInput(f"{python} does not run: {error.strerror}", hint=_HINT) from error
     if done.returncode != 0 or not done.stdout.startswith("{"):
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise InvalidInput(f"{python} cannot run TVM: {last[:300]}", hint="--python names one that has TVM")
+        raise InvalidInput(f"{python} cannot run TVM: {last[:300]}", hint=_HINT)
     answer: Mapping[str, Any] = json.loads(done.stdout)
     return answer
 
