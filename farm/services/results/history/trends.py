@@ -16,6 +16,7 @@ from farm.core.results.history.session_point import SessionPoint
 from farm.core.results.statistics.interval import CONFIDENCE, bounded_exp
 from farm.core.runs.measurement import MIN_ROUNDS
 from farm.core.runs.stats import t_quantile
+from farm.harness.registry import harness_names
 from farm.services.results.history.chosen_cells import candidate_filter
 from farm.services.results.history.session_points import pending_points
 from farm.store.files.programs import list_programs
@@ -95,10 +96,9 @@ def list_histories(
 
 
 def _check_harness(connection: Connection, harness: str) -> None:
-    known = {program.harness for program in list_programs(connection)}
+    known = {*harness_names(), *(program.harness for program in list_programs(connection))}
     if harness not in known:
-        hint = name_hint(harness, known) or "the farm has no harness yet"
-        raise NotFound(f"no harness `{harness}`", hint=hint)
+        raise NotFound(f"no harness `{harness}`", hint=name_hint(harness, known))
 
 
 def _matches(view: SeriesHistory, variant: str) -> bool:
