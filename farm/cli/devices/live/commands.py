@@ -2,9 +2,10 @@
 
 import fcntl
 import re
+import shlex
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Annotated
 import typer
 
 from farm.cli.devices.adb import is_attached_here
+from farm.cli.devices.live.release import released
 from farm.cli.devices.live.timing import (
     LiveTiming,
     TimingRequest,
@@ -22,18 +24,16 @@ from farm.cli.devices.live.timing import (
 )
 from farm.cli.devices.reservation import reserve_device
 from farm.cli.shell.address import connect
-from farm.cli.shell.identity import operator_request, require_identity
+from farm.cli.shell.identity import require_identity
 from farm.cli.shell.options import DeviceName, Json
 from farm.cli.shell.output import print_data, print_json, print_notice
-from farm.client.farm_client import FarmClient
-from farm.core.base.ids import DeviceId
 from farm.core.base.units import duration_text
-from farm.core.errors import Conflict, FarmUnreachable, HostError, InvalidInput
+from farm.core.errors import Conflict, HostError, InvalidInput
 from farm.presentation.text import seconds
 from farm.variants.build import interpreter_of
 from farm.variants.environments.locks import lock_file
 from farm.variants.environments.runtime_environments import environments_dir
-from farm.wire.documents.devices import DeviceView, ReleaseRequest
+from farm.wire.documents.devices import DeviceView
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -72,13 +72,27 @@ def tvm(
         # Before the reservation, which a second command of the same person would end.
         stack.enter_context(_only_command(view))
         end_s = time.monotonic() + seconds(span)
-        try:
+        with released(farm, view.device_id):
             reserve_device(farm, device, seconds(span), _REASON, detached="It is released")
             access = farm.adb_access(view.device_id, require_identity())
             if not is_attached_here(access):
+                there = [
+                    "farm",
+                    "live",
+                    "tvm",
+                    view.name,
+                    "--for",
+                    span,
+                    "--key",
+                    known_by,
+                    "--harness",
+                    harness,
+                ]
+                # With a terminal, so that Ctrl-C ends the command there as well.
+                remote = shlex.join(["ssh", "-t", access.host, shlex.join(there)])
                 raise HostError(
                     f"{view.name} is attached to {access.host}, not to this machine",
-                    hint=f"run it there: ssh {access.host} farm live tvm {view.name}",
+                    hint=f"run it there, as the agent's user: {remote}",
                 )
             # Imported here: laptops, which have no adb, time libraries too.
             from farm.cli.devices.live.hold import Hold, serve_phone
@@ -93,8 +107,6 @@ def tvm(
                 port=port,
             )
             serve_phone(farm, hold)
-        finally:
-            _release(farm, view.device_id)
 
 
 def _checked_key(key: str) -> str:
@@ -120,13 +132,6 @@ def _only_command(view: DeviceView) -> Iterator[None]:
                 f"another `farm live tvm` serves {view.name}", hint="use its tracker, or end it by Ctrl-C"
             ) from error
         yield
-
-
-def _release(farm: FarmClient, device_id: DeviceId) -> None:
-    # Another person's reservation is not ended; a farm that does not answer ends it when its time is over.
-    with suppress(Conflict, FarmUnreachable):
-        request = operator_request(ReleaseRequest, force=False, assert_clean=False, reason=None)
-        print_notice(f"{farm.change_device(device_id, 'release', request).message}.")
 
 
 @app.command("time")

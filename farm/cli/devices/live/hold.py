@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from agents.adb.passthrough import check_server, check_user, environment_without
 from agents.adb.server import bundled_adb
 from agents.device.facts import read_facts
 from farm.cli.devices.live.phone import LivePhone, live_phone
+from farm.cli.devices.live.release import SIGNALS
 from farm.cli.devices.live.tracker import PhoneTracker
 from farm.cli.shell.output import print_notice
 from farm.client.farm_client import FarmClient
@@ -26,7 +26,6 @@ from farm.wire.documents.devices import AdbAccess
 LOOPBACK = "127.0.0.1"
 #: A reservation that another person has ended is noticed after so long.
 _LOOK_S = 5.0
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +59,7 @@ def serve_phone(farm: FarmClient, hold: Hold) -> None:
 
 async def _serve(farm: FarmClient, hold: Hold, adb: tuple[str, ...]) -> None:
     stopped = asyncio.Event()
-    for number in _SIGNALS:
+    for number in SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     starting = asyncio.create_task(_ready_phone(farm, hold, adb))
     stop = asyncio.create_task(stopped.wait())
