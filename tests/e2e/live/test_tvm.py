@@ -181,7 +181,7 @@ def test_a_timing_is_recorded_as_driven_live(lab: Lab, port: int, library: Path)
         assert settings["library_digest"] == timing["library_digest"]
     assert [each["statistic"] for each in results] == ["mean", "median", "value"]
     assert json.loads(results[0]["samples"]) == timing["times_ns"]
-    assert "driven" in lab.command("import", "results").stdout.splitlines()[0]
+    assert "driven" in lab.command("import", "results", COLUMNS="200").stdout.splitlines()[0]
 
 
 def test_what_cannot_be_timed_is_named(lab: Lab, port: int, library: Path, tmp_path: Path) -> None:
