@@ -104,6 +104,14 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
     ),
     "how much runs on each host": (device_workload.runs_by_host, "_live"),
     "CPUs on which something runs": (device_workload.busy_cpus, "uq_attempts_one_live_per_cpu"),
+    "the measurements of jobs": (
+        lambda c: provenance.runs_of_jobs(c, [JOB, JobId(2)]),
+        "uq_measurements_one_accepted_per_job",
+    ),
+    "the first open job of a cell": (
+        lambda c: jobs.first_open_job(c, CellId(1)),
+        "sqlite_autoindex_jobs_1 (cell_id=?)",
+    ),
     "the tries of a job": (lambda c: attempts.past_attempts(c, JOB), "ix_attempts_job_id"),
     "the last endings on a device": (
         lambda c: report_context.recent_outcomes(c, PHONE, 5),
