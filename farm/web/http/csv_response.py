@@ -45,6 +45,17 @@ async def csv_response(
     )
 
 
+async def csv_table_response(
+    name: str, documents: Sequence[DocumentT], lines: Callable[[Iterable[DocumentT]], Iterable[str]]
+) -> StreamingResponse:
+    """Return documents that are one page as a file of CSV; arguments are as those of `csv_response`."""
+
+    async def page(last: DocumentT | None) -> Sequence[DocumentT]:
+        return documents if last is None else ()
+
+    return await csv_response(name, page, lines)
+
+
 def columns_of(*names: str) -> Callable[[Iterable[object]], Iterable[str]]:
     """Return the function that writes these fields of documents."""
     return lambda documents: csv_table(names, documents)

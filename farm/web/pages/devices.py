@@ -9,7 +9,6 @@ from fastapi.responses import Response
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import DeviceId
-from farm.core.checks.reference_run import ReferenceRun
 from farm.database.transaction import Tx
 from farm.presentation.device_state import (
     device_group,
@@ -21,12 +20,12 @@ from farm.services.checks.device_detail import device_detail
 from farm.services.devices.views import FleetDevice, device_named, find_device_views
 from farm.store.checks.reference_runs import own_runs
 from farm.store.devices.devices import Device
-from farm.store.devices.run_conditions import RunCondition, last_run_conditions
+from farm.store.devices.run_conditions import last_run_conditions
 from farm.store.devices.workload import count_waiting
 from farm.store.jobs.open_work import LiveRun, live_runs
 from farm.store.jobs.queues import queue_heads
 from farm.web.charts.conditions import condition_plots, reference_plot
-from farm.web.http.csv_response import columns_of, csv_response
+from farm.web.http.csv_response import columns_of, csv_table_response
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
 from farm.wire.documents.devices import DeviceView
@@ -114,28 +113,18 @@ async def get_device(request: Request, device: str, caller: Viewer, part: str | 
 async def get_device_conditions(_: Viewer, device: str, farm: Farm) -> Response:
     """Return the conditions of a device at its last runs."""
     own = await farm.database.read_async(device_named, device)
-
-    async def page(last: RunCondition | None) -> list[RunCondition]:
-        if last is not None:
-            return []
-        return await farm.database.read_async(last_run_conditions, own.device_id, limit=_RUNS)
-
+    runs = await farm.database.read_async(last_run_conditions, own.device_id, limit=_RUNS)
     columns = ("attempt_id", "measured_at", "start_battery_c", "start_skin_c", "clock_pct", "quality")
-    return await csv_response("conditions", page, columns_of(*columns))
+    return await csv_table_response("conditions", runs, columns_of(*columns))
 
 
 @router.get("/devices/{device}/reference.csv")
 async def get_reference_runs(_: Viewer, device: str, farm: Farm) -> Response:
     """Return the last reference runs of a device."""
     own = await farm.database.read_async(device_named, device)
-
-    async def page(last: ReferenceRun | None) -> Sequence[ReferenceRun]:
-        if last is not None:
-            return []
-        return await farm.database.read_async(own_runs, own.device_id, limit=_REFERENCE_RUNS)
-
+    runs = await farm.database.read_async(own_runs, own.device_id, limit=_REFERENCE_RUNS)
     columns = ("job_id", "measured_at", "value_ns", "verdict", "unfit_reasons")
-    return await csv_response("reference-runs", page, columns_of(*columns))
+    return await csv_table_response("reference-runs", runs, columns_of(*columns))
 
 
 def _cards(tx: Tx, views: Sequence[DeviceView]) -> list[Mapping[str, Any]]:

@@ -44,12 +44,11 @@ from farm.store.jobs.jobs import first_open_job
 from farm.store.operations.event_log import last_events
 from farm.web.charts.rounds import rounds_chart
 from farm.web.charts.strip import samples_strip, trace_strips
-from farm.web.http.csv_response import columns_of, csv_response
+from farm.web.http.csv_response import columns_of, csv_table_response
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
 from farm.wire.base import Count
 from farm.wire.documents.matrices.matrices import AttemptView
-from farm.wire.documents.results.explain import RoundView
 
 router = APIRouter(route_class=PageRoute)
 
@@ -111,11 +110,7 @@ async def get_cell(
 async def get_rounds_csv(cell_id: Count, _: Viewer, farm: Farm) -> Response:
     """Return the rounds that count in the comparison of a cell."""
     view = await farm.database.read_async(explain_cell, CellId(cell_id))
-
-    async def page(last: RoundView | None) -> Sequence[RoundView]:
-        return view.rounds if last is None else ()
-
-    return await csv_response(f"cell-{cell_id}-rounds", page, columns_of(*_ROUND_COLUMNS))
+    return await csv_table_response(f"cell-{cell_id}-rounds", view.rounds, columns_of(*_ROUND_COLUMNS))
 
 
 @router.get("/attempts/{attempt_id}")
@@ -195,14 +190,11 @@ async def get_trace_csv(attempt_id: Count, caller: Viewer, farm: Farm) -> Respon
     trace = view.trace or RunTrace()
     columns = trace_columns(trace)
 
-    async def page(last: Sequence[float | None] | None) -> list[Sequence[float | None]]:
-        return [] if last is not None else [*trace_rows(trace, columns)]
-
     def lines(rows: Iterable[Sequence[float | None]]) -> Iterator[str]:
         yield csv_line(columns)
         yield from map(csv_line, rows)
 
-    return await csv_response(f"attempt-{attempt_id}-trace", page, lines)
+    return await csv_table_response(f"attempt-{attempt_id}-trace", [*trace_rows(trace, columns)], lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,11 +210,6 @@ async def get_samples_csv(attempt_id: Count, caller: Viewer, farm: Farm) -> Resp
     """Return the times of a run's iterations, in their order."""
     view = await farm.database.read_async(attempt_view, AttemptId(attempt_id))
     farm.evidence_reads.note(caller, FarmEvent.EVIDENCE_READ, attempt_id)
-    samples = () if view.reading is None else view.reading.samples_ns
-
-    async def page(last: _Sample | None) -> list[_Sample]:
-        if last is not None:
-            return []
-        return [_Sample(iteration=number, time_ns=time_ns) for number, time_ns in enumerate(samples, 1)]
-
-    return await csv_response(f"attempt-{attempt_id}", page, columns_of("iteration", "time_ns"))
+    times_ns = () if view.reading is None else view.reading.samples_ns
+    samples = [_Sample(iteration=number, time_ns=time_ns) for number, time_ns in enumerate(times_ns, 1)]
+    return await csv_table_response(f"attempt-{attempt_id}", samples, columns_of("iteration", "time_ns"))

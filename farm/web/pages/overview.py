@@ -21,7 +21,7 @@ from farm.store.jobs.open_work import count_queued, count_running
 from farm.store.operations.alarms import count_open
 from farm.store.operations.recent_events import count_between
 from farm.web.charts.bars import bar_chart
-from farm.web.http.csv_response import columns_of, csv_response
+from farm.web.http.csv_response import columns_of, csv_table_response
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import Load, render_page
 from farm.web.pages.history import change_row
@@ -56,11 +56,8 @@ async def get_wall(request: Request, caller: Viewer, farm: Farm, part: str | Non
 async def get_throughput_csv(_: Viewer, farm: Farm) -> Response:
     """Return the number of jobs that finished in each of the last hours."""
     counts = await farm.database.read_async(farm.bind(_finished_by_hour))
-
-    async def page(last: _Hour | None) -> list[_Hour]:
-        return [] if last is not None else [_Hour(began_at=at, finished_jobs=count) for at, count in counts]
-
-    return await csv_response("throughput", page, columns_of("began_at", "finished_jobs"))
+    hours = [_Hour(began_at=at, finished_jobs=count) for at, count in counts]
+    return await csv_table_response("throughput", hours, columns_of("began_at", "finished_jobs"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
