@@ -52,7 +52,7 @@ def attempt_report(view: AttemptView) -> Text:
     output = (
         _evidence_lines(evidence, view, plan)
         if evidence and plan
-        else [missing_text(view), *notice_fields(view)]
+        else [missing_text(view), *notice_fields(view, evidence, plan)]
     )
     return text_report(headline, [*fields, *output], width=9)
 
@@ -85,7 +85,7 @@ def _evidence_lines(evidence: Evidence, view: AttemptView, plan: RunPlan) -> Ite
     yield "after", condition_text(evidence.after)
     if unchecked := unchecked_text(evidence, plan):
         yield unchecked
-    yield from notice_fields(view)
+    yield from notice_fields(view, evidence, plan)
     yield from (("control", control_text(state)) for state in evidence.controls)
     yield from _output("stdout", evidence.stdout, evidence.stdout_dropped_bytes)
     yield from _output("stderr", evidence.stderr, evidence.stderr_dropped_bytes)

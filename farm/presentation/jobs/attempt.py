@@ -97,9 +97,8 @@ def missing_text(view: AttemptView) -> str:
     return f"output expired on {local_time_text(view.evidence_expired_at)}, by the {view.evidence_expired_by}"
 
 
-def notice_fields(view: AttemptView) -> Iterator[Field]:
+def notice_fields(view: AttemptView, evidence: Evidence | None, plan: RunPlan | None) -> Iterator[Field]:
     """Return what does not lower the quality, without gates that were not checked."""
-    evidence, plan = evidence_of(view), plan_of(view)
     named = {f"{name} unknown" for name in _unchecked(evidence, plan)}
     yield from (("notice", notice) for notice in view.notices if notice not in named)
 

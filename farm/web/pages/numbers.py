@@ -12,6 +12,7 @@ from farm.api.http.authorization import Viewer
 from farm.core.base.ids import AttemptId, CellId
 from farm.core.operations.event import FarmEvent
 from farm.core.runs.evidence import Evidence
+from farm.core.runs.plan import RunPlan
 from farm.core.runs.trace import RunTrace
 from farm.database.transaction import Tx
 from farm.presentation.csv_text import csv_line
@@ -129,7 +130,7 @@ async def get_attempt(
             "attempt": view,
             "device": device_name(view),
             "title": f"Attempt {attempt_id}: {subject} on {device_name(view)}",
-            "outcome": [*_outcome_fields(view)],
+            "outcome": [*_outcome_fields(view, evidence, plan)],
             "measured": [
                 *(cell_fields(view.cell) if view.cell else ()),
                 *(plan_fields(plan) if plan else ()),
@@ -155,12 +156,12 @@ async def get_attempt(
     )
 
 
-def _outcome_fields(view: AttemptView) -> Iterator[Field]:
+def _outcome_fields(view: AttemptView, evidence: Evidence | None, plan: RunPlan | None) -> Iterator[Field]:
     yield "state", state_text(view)
     yield from reason_fields(view)
     if view.reading is not None:
         yield from reading_fields(view.reading)
-    yield from notice_fields(view)
+    yield from notice_fields(view, evidence, plan)
     yield "claimed", local_time_text(view.claimed_at)
     yield "ended", None if view.finished_at is None else local_time_text(view.finished_at)
 
