@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Generic, Protocol, TypeVar
 
 from farm.core.base.ids import FactsId
@@ -199,7 +200,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 ValueT = TypeVar("ValueT", bound=MeasuredValue)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SharedBaseline(Generic[ValueT]):
     """What was measured of a baseline: shared by the candidates that are compared with it."""
 
@@ -207,16 +208,11 @@ class SharedBaseline(Generic[ValueT]):
     starts: Sequence[ValueT]
     #: Of its duplicates, which join it; none for a candidate that is one.
     duplicates: Sequence[ValueT] = ()
-    #: What `joined` has found.
-    _joined: list[Sequence[MeasuredValue]] = field(
-        init=False, default_factory=list, compare=False, repr=False
-    )
 
+    @cached_property
     def joined(self) -> Sequence[MeasuredValue]:
         """Return the baseline with its duplicates, one value for each block."""
-        if not self._joined:
-            self._joined.append(join_duplicates(self.starts, self.duplicates))
-        return self._joined[0]
+        return join_duplicates(self.starts, self.duplicates)
 
 
 #: Baseline and candidate of a pair that can count.

@@ -5,6 +5,7 @@ from farm.database.tables.changes import changes as changes
 from farm.database.tables.changes import confirmations as confirmations
 from farm.database.tables.columns import UtcTime as UtcTime
 from farm.database.tables.columns import is_one_of as is_one_of
+from farm.database.tables.columns import is_set as is_set
 from farm.database.tables.columns import literal as literal
 from farm.database.tables.columns import metadata as metadata
 from farm.database.tables.external import external_results as external_results

@@ -57,6 +57,14 @@ def literal(value: StrEnum) -> sa.ColumnClause[str]:
     return sa.literal_column(f"'{value.value}'", sa.Text())
 
 
+def is_set(flag: sa.Column[bool]) -> sa.TextClause:
+    """Return the condition that a flag is set, written as in the condition of a partial index.
+
+    SQLAlchemy writes a comparison with 1 for SQLite, which takes no partial index for it.
+    """
+    return sa.text(str(flag))
+
+
 def is_one_of(column: sa.ColumnElement[Any], members: Iterable[StrEnum]) -> sa.ColumnElement[bool]:
     """Return the condition that a column has one of several enum values, written as `literal` does."""
     return column.in_([literal(member) for member in members])

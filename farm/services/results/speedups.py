@@ -111,7 +111,7 @@ class SpeedupInputs:
         """Return the rounds to compare, and the blocks that are left out of them."""
         if (found := self._found.get(across_controls)) is None:
             pairs, excluded = paired_rounds(
-                self.its.joined(), self.own, builds=self.builds, across_controls=across_controls
+                self.its.joined, self.own, builds=self.builds, across_controls=across_controls
             )
             found = self._found[across_controls] = tuple(pairs), tuple(excluded)
         return found

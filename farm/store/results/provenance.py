@@ -18,7 +18,7 @@ from farm.core.devices.software_version import build_by_facts
 from farm.core.results.pairing import BlockKey
 from farm.core.runs.measurement import Quality, SampleKind
 from farm.database.rows import is_among, to_record
-from farm.database.tables import attempts, cells, device_facts, evidence, jobs, measurements
+from farm.database.tables import attempts, cells, device_facts, evidence, is_set, jobs, measurements
 
 _FACTS = TypeAdapter(DeviceFacts)
 
@@ -78,21 +78,17 @@ def runs_of_cells(connection: Connection, cell_ids: Sequence[CellId]) -> list[Me
     return _runs(connection, measurements.c.cell_id.in_(cell_ids))
 
 
-#: In the words of the index of accepted measurements by job: SQLite takes it for no other.
-_INDEXED = sa.text("measurements.accepted")
-
-
 def runs_of_jobs(connection: Connection, job_ids: Collection[JobId]) -> dict[JobId, MeasuredRun]:
     """Return by job its accepted measurement; jobs without one are missing."""
-    runs = _runs(connection, is_among(connection, measurements.c.job_id, job_ids), _INDEXED)
+    runs = _runs(connection, is_among(connection, measurements.c.job_id, job_ids))
     return {run.job_id: run for run in runs}
 
 
-def _runs(connection: Connection, *which: sa.ColumnElement[bool] | sa.TextClause) -> list[MeasuredRun]:
+def _runs(connection: Connection, which: sa.ColumnElement[bool]) -> list[MeasuredRun]:
     query = (
         sa.select(*_COLUMNS)
         .join(attempts, attempts.c.attempt_id == measurements.c.attempt_id)
-        .where(*which, measurements.c.accepted)
+        .where(which, is_set(measurements.c.accepted))
         .order_by(attempts.c.fence)
     )
     return [to_record(MeasuredRun, row) for row in connection.execute(query)]

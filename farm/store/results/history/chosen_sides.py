@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, MatrixId, SeriesId
 from farm.database.rows import is_among, join_limited
-from farm.database.tables import cells, measurements, points, variants
+from farm.database.tables import cells, is_set, measurements, points, variants
 from farm.store.matrices.search import MatrixFilter
 from farm.store.results.history.points import PairCell, PairKey, asked_pairs, within
 from farm.store.results.history.stale_points import MeasuredSession, is_of_sessions
@@ -40,7 +40,7 @@ def newest_sides(
         .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
         .where(
             is_among(connection, points.c.device_id, device_ids),
-            sa.text("points.newest"),
+            is_set(points.c.newest),
             points.c.replica == 1,
         )
     )

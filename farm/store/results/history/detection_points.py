@@ -12,7 +12,7 @@ from farm.core.base.ids import CellId, DeviceId, Digest, FactsId, MatrixId, Seri
 from farm.core.devices.device import DeviceFacts
 from farm.core.devices.software_version import build_names
 from farm.database.rows import is_among
-from farm.database.tables import cells, device_facts, points, programs, series, stale_points, variants
+from farm.database.tables import cells, device_facts, is_set, points, programs, series, stale_points, variants
 from farm.database.tables.history import point_progress
 
 #: Rows that are in memory at once.
@@ -95,9 +95,8 @@ def devices_measured_since(
         since_us: the end of the first session that shows the change, in microseconds since 1970.
         matrices: those of such sessions: other devices may have ended their part of them earlier.
     """
-    is_newest = sa.text("newest")
     query = sa.select(sa.func.count(points.c.device_id.distinct())).where(
-        is_newest,
+        is_set(points.c.newest),
         is_among(connection, points.c.slot, slots),
         sa.or_(
             sa.type_coerce(points.c.ended_at, sa.BigInteger) >= since_us,

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
-from farm.database.tables import cells, measurements, points
+from farm.database.tables import cells, is_set, measurements, points
 from farm.store.results.history.newest_points import DevicePoint, SlotPair, device_point_columns
 from farm.store.results.history.stale_points import MeasuredSession
 
@@ -67,7 +67,7 @@ def points_ended_by(
     query = (
         sa.select(found.c.slot, found.c.baseline_slot, *device_point_columns(found))
         .select_from(points.join(found, found.c.cell_id == last.scalar_subquery()))
-        .where(sa.text("points.newest"), points.c.replica == 1, points.c.baseline_slot.is_not(None))
+        .where(is_set(points.c.newest), points.c.replica == 1, points.c.baseline_slot.is_not(None))
     )
     if device_ids is not None:
         query = query.where(points.c.device_id.in_(list(device_ids)))

@@ -16,7 +16,7 @@ from farm.core.models.variant import Recipe
 from farm.core.results.history.session_point import PointValues, SessionPoint
 from farm.core.results.series import slot_number
 from farm.database.rows import is_among, join_limited, rows_query, rows_text, to_record
-from farm.database.tables import cells, measurements, points, series
+from farm.database.tables import cells, is_set, measurements, points, series
 from farm.database.transaction import Tx
 from farm.store.matrices.search import MatrixFilter, is_of_matching
 from farm.store.results.history.stale_points import MeasuredSession, devices_by_matrix, is_of_sessions
@@ -33,7 +33,7 @@ _WORK_QUERY = sa.select(
     series.c.harness,
     sa.cast(series.c.settings, sa.Text),
 )
-_NEWEST = sa.text("newest")
+_NEWEST = is_set(points.c.newest)
 _NEWEST_QUERY = sa.select(
     points.c.device_id,
     points.c.series_id,

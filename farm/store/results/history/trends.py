@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, Digest, SeriesId
 from farm.database.rows import is_among, to_record
-from farm.database.tables import cells, devices, points, programs, series, variants
+from farm.database.tables import cells, devices, is_set, points, programs, series, variants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class NamePart:
             sa.select(points.c.series_id)
             .join(cells, cells.c.cell_id == points.c.cell_id)
             .where(
-                sa.text("points.newest"),
+                is_set(points.c.newest),
                 sa.or_(
                     cells.c.label.icontains(self.text, autoescape=True),
                     sa.exists().where(
