@@ -357,8 +357,9 @@ def _cell_view(
                 )
     for measurement in measured:
         for reason in measurement.quality_reasons:
-            problems[f"{measurement.quality}: {reason}"] += 1
-            attempt_by_problem[f"{measurement.quality}: {reason}"] = measurement.attempt_id
+            problem = f"{measurement.quality}: {reason}"
+            problems[problem] += 1
+            attempt_by_problem[problem] = measurement.attempt_id
     return CellView.of(
         cell,
         setup,

@@ -24,6 +24,11 @@ async def form_values(request: Request) -> dict[str, str]:
     body = await request.body()
     if len(body) > MAX_FORM_BYTES:
         raise InputTooLarge(f"a form has at most {MAX_FORM_BYTES} bytes")
+    return fields_of(body)
+
+
+def fields_of(body: bytes) -> dict[str, str]:
+    """Return the fields of the body of a form; of a repeated one the last."""
     return {name: values[-1] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
 
 

@@ -1,19 +1,19 @@
 """Sign-in of browsers: an access token once, then a cookie that no script reads and no other site sends."""
 
-import asyncio
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from starlette.datastructures import Headers
-from starlette.requests import cookie_parser
+from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from farm.api.context import Context
 from farm.api.http.authentication import bearer, identify_caller
-from farm.api.http.request_bodies import content_length
+from farm.api.http.request_bodies import content_length, receive_body
+from farm.core.errors import InputTooSlow
 from farm.core.operations.role import Caller
 from farm.services.access.page_sessions import authenticate_session
-from farm.web.http.forms import MAX_FORM_BYTES, is_of_own_page
+from farm.web.http.forms import MAX_FORM_BYTES, fields_of, is_of_own_page
 
 COOKIE = "benchfarm_session"
 SIGN_IN_PATH, SIGN_OUT_PATH = "/login", "/logout"
@@ -113,16 +113,13 @@ def _wants_page(scope: Scope) -> bool:
 
 async def _typed_query(scope: Scope, receive: Receive) -> str:
     """Return what a person typed into a form that was refused before it was read; empty if it is long."""
-    headers, body = Headers(scope=scope), b""
-    is_whole = not (is_of_own_page(headers) and 0 < (content_length(headers) or 0) <= MAX_FORM_BYTES)
-    try:
-        async with asyncio.timeout(_FORM_S):
-            while not is_whole and len(body) <= MAX_FORM_BYTES:
-                message = await receive()
-                body += message.get("body", b"")
-                is_whole = not message.get("more_body", False)
-    except TimeoutError:
+    headers = Headers(scope=scope)
+    if not (is_of_own_page(headers) and 0 < (content_length(headers) or 0) <= MAX_FORM_BYTES):
         return ""
-    fields = parse_qs(body.decode("utf-8", "replace"))
-    query = urlencode({name: fields[name][-1] for name in _TYPED_FIELDS if name in fields})
+    try:
+        body = await receive_body(Request(scope, receive).body(), within_s=_FORM_S)
+    except (InputTooSlow, ClientDisconnect):
+        return ""
+    fields = fields_of(body)
+    query = urlencode({name: fields[name] for name in _TYPED_FIELDS if name in fields})
     return query if len(query) <= _MAX_TYPED else ""
