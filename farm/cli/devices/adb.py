@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -35,12 +36,8 @@ def adb(
         raise InvalidInput(f"farm adb refuses this: {reason}", hint="farm adb ID shell, push, pull, logcat")
     with connect() as farm:
         access = farm.adb_access(device, require_identity())
-    if not is_attached_here(access):
-        command = shlex.join(["adb", "-L", access.adb_address, "-s", access.serial, *arguments])
-        raise HostError(
-            f"{access.device_id} is attached to {access.host}, not to this machine",
-            hint=f"run it there, as the agent's user: {shlex.join(['ssh', access.host, command])}",
-        )
+    there = ["adb", "-L", access.adb_address, "-s", access.serial, *arguments]
+    check_attached_here(access, access.device_id, there)
     sys.stdout.flush()
     sys.stderr.flush()
     # Replace this process, so that adb has the terminal. -P: do not import from a folder `agents` in the
@@ -49,6 +46,24 @@ def adb(
     os.execv(sys.executable, [*python, access.adb_address, access.serial, *arguments])
 
 
-def is_attached_here(access: AdbAccess) -> bool:
-    """Return whether a device is attached to this machine."""
-    return _BOOT_ID.exists() and access.boot_id == _BOOT_ID.read_text(encoding="ascii").strip()
+def check_attached_here(
+    access: AdbAccess, name: str, command: Sequence[str], *, options: Sequence[str] = ()
+) -> None:
+    """Check that a device is attached to this machine.
+
+    Args:
+        access: how adb reaches it.
+        name: of the device, for the error.
+        command: what is to be run on its host instead.
+        options: of the ssh that runs it there.
+
+    Raises:
+        HostError: it is attached to another machine.
+    """
+    if _BOOT_ID.exists() and access.boot_id == _BOOT_ID.read_text(encoding="ascii").strip():
+        return
+    remote = shlex.join(["ssh", *options, access.host, shlex.join(command)])
+    raise HostError(
+        f"{name} is attached to {access.host}, not to this machine",
+        hint=f"run it there, as the agent's user: {remote}",
+    )

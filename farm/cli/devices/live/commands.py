@@ -2,7 +2,6 @@
 
 import fcntl
 import re
-import shlex
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -13,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from farm.cli.devices.adb import is_attached_here
+from farm.cli.devices.adb import check_attached_here
 from farm.cli.devices.live.release import released
 from farm.cli.devices.live.timing import (
     LiveTiming,
@@ -28,7 +27,7 @@ from farm.cli.shell.identity import require_identity
 from farm.cli.shell.options import DeviceName, Json
 from farm.cli.shell.output import print_data, print_json, print_notice
 from farm.core.base.units import duration_text
-from farm.core.errors import Conflict, HostError, InvalidInput
+from farm.core.errors import Conflict, InvalidInput
 from farm.presentation.text import seconds
 from farm.variants.build import interpreter_of
 from farm.variants.environments.locks import lock_file
@@ -75,25 +74,10 @@ def tvm(
         with released(farm, view.device_id):
             reserve_device(farm, device, seconds(span), _REASON, detached="It is released")
             access = farm.adb_access(view.device_id, require_identity())
-            if not is_attached_here(access):
-                there = [
-                    "farm",
-                    "live",
-                    "tvm",
-                    view.name,
-                    "--for",
-                    span,
-                    "--key",
-                    known_by,
-                    "--harness",
-                    harness,
-                ]
-                # With a terminal, so that Ctrl-C ends the command there as well.
-                remote = shlex.join(["ssh", "-t", access.host, shlex.join(there)])
-                raise HostError(
-                    f"{view.name} is attached to {access.host}, not to this machine",
-                    hint=f"run it there, as the agent's user: {remote}",
-                )
+            # With a terminal, so that Ctrl-C ends the command there as well.
+            settings = (f"--for={span}", f"--key={known_by}", f"--harness={harness}")
+            there = ["farm", "live", "tvm", view.name, *settings]
+            check_attached_here(access, view.name, there, options=["-t"])
             # Imported here: laptops, which have no adb, time libraries too.
             from farm.cli.devices.live.hold import Hold, serve_phone
 
