@@ -26,8 +26,7 @@ from farm.core.base.ids import CellId, JobId, MatrixId
 from farm.core.base.setting_values import SettingValue
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import InvalidInput, NotFound
-from farm.core.results.history.changes.points import Cause
-from farm.core.results.history.recorded_change import ChangeState
+from farm.core.results.history.recorded_change import ChangeCause, ChangeState
 from farm.wire.documents.access import CallerView
 from farm.wire.documents.devices import DeviceView
 from farm.wire.documents.matrices.matrices import CellView, MatrixSummary
@@ -296,7 +295,7 @@ class Farm:
         since: Past | None = None,
         device: str | None = None,
         model: str | None = None,
-        cause: Cause | str | None = None,
+        cause: ChangeCause | str | None = None,
         state: ChangeState | str | None = None,
         every: bool = False,
     ) -> Frame[ChangeView]:
@@ -306,7 +305,7 @@ class Farm:
             since=past_time(since),
             device=device,
             model=model,
-            cause=None if cause is None else _choice(Cause, cause, "cause"),
+            cause=None if cause is None else _choice(ChangeCause, cause, "cause"),
             state=None if state is None else _choice(ChangeState, state, "state"),
             every=every,
         )

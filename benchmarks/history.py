@@ -28,8 +28,8 @@ from machine import machine_facts
 from sqlalchemy.engine import Connection
 
 from farm.api.agents.point_worker import MARK_AT_ONCE
-from farm.core.results.history.changes.points import Cause
 from farm.core.results.history.recorded_change import (
+    ChangeCause,
     ChangedPart,
     ChangedSeries,
     ChangedVersion,
@@ -309,7 +309,7 @@ def _record_changes(history: History) -> None:
         for number, row in enumerate(rows):
             at = rig.clock.now() - timedelta(days=400 * number / len(rows))
             change = FoundChange(
-                cause=Cause.PROGRAM,
+                cause=ChangeCause.PROGRAM,
                 scope={"model": "mobilenet_v2"},
                 delta=0.05,
                 se_delta=0.004,

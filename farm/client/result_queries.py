@@ -5,8 +5,7 @@ from datetime import datetime
 
 from farm.client.connection import FarmConnection, QueryValue
 from farm.core.base.ids import CellId, MatrixId
-from farm.core.results.history.changes.points import Cause
-from farm.core.results.history.recorded_change import ChangeState
+from farm.core.results.history.recorded_change import ChangeCause, ChangeState
 from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.results.changes import ChangeDetail, ChangeStateRequest, ChangeView
 from farm.wire.documents.results.history import (
@@ -100,7 +99,7 @@ class ResultQueries(FarmConnection):
         since: datetime | None = None,
         device: str | None = None,
         model: str | None = None,
-        cause: Cause | None = None,
+        cause: ChangeCause | None = None,
         state: ChangeState | None = None,
         every: bool = False,
     ) -> Iterator[ChangeView]:

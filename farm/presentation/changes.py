@@ -6,6 +6,7 @@ from textwrap import wrap
 from farm.core.base.units import ratio_text
 from farm.core.results.history.change_text import dates_text, effect_text, scope_text, version_text
 from farm.core.results.history.confirmation import ConfirmationOutcome
+from farm.core.results.history.recorded_change import ChangeCause
 from farm.presentation.labels import device_name
 from farm.presentation.text import EMPTY_CELL, change_text, local_time_text
 from farm.wire.documents.results.changes import ChangeDetail, ChangedSeriesView, ChangeView, ConfirmationView
@@ -76,7 +77,7 @@ def change_fields(detail: ChangeDetail) -> list[tuple[str, object]]:
             "since",
             f"after {local_time_text(change.before_at)}, by {local_time_text(change.since_at)}",
         ),
-        ("cause", change.cause),
+        ("cause", cause_text(change)),
         ("devices", f"{change_devices(change)} show it"),
         ("state", change.state),
     ]
@@ -96,6 +97,22 @@ def change_fields(detail: ChangeDetail) -> list[tuple[str, object]]:
         for decision in detail.decisions
     ]
     return fields
+
+
+def cause_text(change: ChangeView) -> str:
+    """Return the cause, with the reason where there is none: `noise: ...`."""
+    refuted = f"the {change.found_cause} is not it: old and new side by side do not show it"
+    match change.cause:
+        case ChangeCause.NOISE if change.is_passing:
+            return "noise: it came and went within a month, without a new version"
+        case ChangeCause.NOISE:
+            return f"noise: {refuted}"
+        case ChangeCause.UNKNOWN if change.found_cause is not ChangeCause.UNKNOWN:
+            return f"unknown: {refuted}, and another version began with it"
+        case ChangeCause.UNKNOWN:
+            return "unknown: no new version explains it, and what is measured beside it stayed"
+        case _:
+            return change.cause
 
 
 _OUTCOME_TEXTS = {

@@ -8,8 +8,7 @@ from fastapi import APIRouter, Query
 from farm.api.context import Farm
 from farm.api.http.authorization import Submitter, Viewer
 from farm.api.http.past_times import past_time
-from farm.core.results.history.changes.points import Cause
-from farm.core.results.history.recorded_change import ChangeState
+from farm.core.results.history.recorded_change import ChangeCause, ChangeState
 from farm.services.results.history.changes import change_detail, decide, list_changes
 from farm.wire.base import Count
 from farm.wire.documents.results.changes import (
@@ -29,7 +28,7 @@ async def get_changes(
     since: datetime | None = None,
     device: str | None = Query(default=None, max_length=128),
     model: str | None = Query(default=None, max_length=128),
-    cause: Cause | None = None,
+    cause: ChangeCause | None = None,
     state: ChangeState | None = None,
     all: bool = False,
     after: Count | None = None,

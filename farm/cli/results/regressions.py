@@ -14,8 +14,7 @@ from farm.cli.shell.output import out, print_data, print_done, print_json, print
 from farm.cli.shell.tables import Listing, name, number, sections, sheet
 from farm.core.errors import InvalidInput
 from farm.core.results.history.change_text import percent_text
-from farm.core.results.history.changes.points import Cause
-from farm.core.results.history.recorded_change import ChangeState
+from farm.core.results.history.recorded_change import ChangeCause, ChangeState
 from farm.presentation.changes import (
     change_fields,
     change_lines,
@@ -49,7 +48,7 @@ def regressions(
     ] = None,
     device: Annotated[str | None, typer.Option(help="Only those on this device, by id or label.")] = None,
     model: Annotated[str | None, typer.Option(help="Only those of this model.")] = None,
-    cause: Annotated[Cause | None, typer.Option(help="Only those with this cause.")] = None,
+    cause: Annotated[ChangeCause | None, typer.Option(help="Only those with this cause.")] = None,
     state: Annotated[ChangeState | None, typer.Option(help="Only those that are judged so.")] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Improvements, too, and what is not shown any more.")

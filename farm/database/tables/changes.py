@@ -2,9 +2,8 @@
 
 import sqlalchemy as sa
 
-from farm.core.results.history.changes.points import Cause
 from farm.core.results.history.confirmation import ConfirmationOutcome
-from farm.core.results.history.recorded_change import ChangeState
+from farm.core.results.history.recorded_change import ChangeCause, ChangeState
 from farm.database.tables.columns import NO_NUMBER_REUSE, BigId, UtcTime, metadata, one_of, where
 
 changes = sa.Table(
@@ -12,6 +11,8 @@ changes = sa.Table(
     metadata,
     sa.Column("change_id", BigId, primary_key=True),
     sa.Column("cause", sa.Text, nullable=False),
+    #: Of what nothing explains: it soon went back, or is how an earlier one did.
+    sa.Column("is_passing", sa.Boolean, nullable=False),
     #: What the changed series have in common, by name: model, variant, device, program, os.
     sa.Column("scope", sa.JSON, nullable=False),
     #: The change of the logarithm of time, and its standard error.
@@ -34,8 +35,12 @@ changes = sa.Table(
     #: The time since which the points show it no more: measurements were retracted or parsed again.
     sa.Column("gone_at", UtcTime),
     sa.Column("state", sa.Text, nullable=False),
-    one_of("cause", Cause),
+    one_of("cause", ChangeCause),
     one_of("state", ChangeState),
+    # What is noise follows from this and from its confirmation.
+    sa.CheckConstraint("cause <> 'noise'", name="noise_follows"),
+    # What is explained does not pass.
+    sa.CheckConstraint("NOT is_passing OR cause = 'unknown'", name="passing_unexplained"),
     # Its direction is that of its size.
     sa.CheckConstraint("is_slower = (delta > 0)", name="direction_of_size"),
     # The old level ends before the new one begins.

@@ -20,9 +20,8 @@ from farm.core.matrices.rounds import SequentialRounds
 from farm.core.matrices.standing import STANDING_PRIORITY
 from farm.core.models.variant import Variant, named_by_digest, variant_name
 from farm.core.results.history.bisect import LogChange
-from farm.core.results.history.changes.points import Cause
 from farm.core.results.history.confirmation import Confirmation, ConfirmationOutcome, judge_confirmation
-from farm.core.results.history.recorded_change import ChangedPart, RecordedChange
+from farm.core.results.history.recorded_change import ChangeCause, ChangedPart, RecordedChange
 from farm.core.runs.measurement import DEFAULT_MARGIN
 from farm.database.engine import Database
 from farm.database.transaction import Tx, bind_tx
@@ -31,6 +30,7 @@ from farm.services.files.programs import check_program_kept
 from farm.services.matrices.lazy_expansion import expand_small
 from farm.services.matrices.submit import PreparedMatrix, prepare_repeated, queue_matrix
 from farm.services.matrices.views import matrix_view
+from farm.services.results.history.changes import record_confirmation
 from farm.services.results.speedups import list_speedups
 from farm.store.devices.devices import get_device
 from farm.store.files import programs, variants
@@ -99,7 +99,7 @@ def end_confirmation(tx: Tx, confirmation: Confirmation) -> None:
     shown = [LogChange.of_speedup(view.speedup, view.ci_low, view.ci_high) for view in views]
     found = next((own for own in shown if own is not None), None)
     margin = math.log1p(DEFAULT_MARGIN)
-    confirmations.end_confirmation(
+    record_confirmation(
         tx,
         confirmation.change_id,
         judge_confirmation(found, is_slower=change.delta > 0, margin=margin),
@@ -131,7 +131,7 @@ def _prepare(tx: Tx, change: RecordedChange) -> tuple[PreparedMatrix, DeviceId]:
         NotFound: a file or a program is not known, or was deleted.
         Conflict: every device that shows it is retired, or the old program cannot do the same.
     """
-    part = ChangedPart.FILE if change.cause is Cause.FILE else ChangedPart.PROGRAM
+    part = ChangedPart.FILE if change.found_cause is ChangeCause.FILE else ChangedPart.PROGRAM
     version = next((own for own in change.versions if own.part is part), None)
     if version is None or version.old is None or version.new is None:
         raise NotFound(f"it is not known which {part} was replaced", hint="`farm history` shows the versions")

@@ -10,9 +10,8 @@ from farm.cli.results.history_show import sparkline, trends_text
 from farm.core.base.ids import CellId
 from farm.core.devices.controls import ControlLevel
 from farm.core.errors import InvalidInput
-from farm.core.results.history.changes.points import Cause
 from farm.core.results.history.points_csv import point_table
-from farm.core.results.history.recorded_change import ChangeState
+from farm.core.results.history.recorded_change import ChangeCause, ChangeState
 from farm.presentation.text import past_moment
 from farm.presentation.trends import CSV_COLUMNS, csv_lines, new_versions
 from farm.wire.documents.results.history import HistoryPoint, SeriesChange, SeriesHistory, VersionPart
@@ -102,7 +101,7 @@ def test_a_change_that_was_found_is_marked_and_told_below() -> None:
     change = SeriesChange(
         change_id=7,
         cell_id=CellId(20),
-        cause=Cause.PROGRAM,
+        cause=ChangeCause.PROGRAM,
         state=ChangeState.NEW,
         delta=0.05,
         se_delta=0.004,

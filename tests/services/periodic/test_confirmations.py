@@ -13,9 +13,8 @@ from farm.core.matrices.standing import STANDING_PRIORITY
 from farm.core.models.variant import Variant
 from farm.core.programs.bundle import single_file
 from farm.core.results.history.bisect import LogChange
-from farm.core.results.history.changes.points import Cause
 from farm.core.results.history.confirmation import ConfirmationOutcome, judge_confirmation
-from farm.core.results.history.recorded_change import ChangedPart, ChangedVersion, ChangeState
+from farm.core.results.history.recorded_change import ChangeCause, ChangedPart, ChangedVersion, ChangeState
 from farm.core.runs.evidence import Evidence
 from farm.database.transaction import Tx, bind_tx
 from farm.presentation.changes import confirmation_text
@@ -90,7 +89,7 @@ def change_of_program(farm: FarmRig, digests: tuple[Digest, Digest]) -> int:
     """The number of a recorded regression of the program."""
     old, new = digests
     versions = [ChangedVersion(part=ChangedPart.PROGRAM, old=old, new=new)]
-    change_id = recorded_change(farm, cause=Cause.PROGRAM, versions=versions)
+    change_id = recorded_change(farm, cause=ChangeCause.PROGRAM, versions=versions)
     assert change_id is not None
     return change_id
 
@@ -327,13 +326,18 @@ def test_a_device_that_is_retired_confirms_nothing(
 
 @pytest.mark.parametrize(
     "values",
-    [{"cause": Cause.OS}, {"cause": Cause.DEVICE}, {"told_days_ago": 8}, {"state": ChangeState.EXPECTED}],
+    [
+        {"cause": ChangeCause.OS},
+        {"cause": ChangeCause.DEVICE},
+        {"told_days_ago": 8},
+        {"state": ChangeState.EXPECTED},
+    ],
 )
 def test_what_has_no_two_versions_to_run_or_is_old_or_judged_is_left_alone(
     farm: FarmRig, host: HostRig, files: tuple[Variant, Variant], values: dict[str, Any]
 ) -> None:
     state, days = values.get("state"), values.get("told_days_ago", 0)
-    cause = values.get("cause", Cause.FILE)
+    cause = values.get("cause", ChangeCause.FILE)
     change_id = change_of(farm, files, cause=cause)
     if state is not None:
         request = ChangeStateRequest(state=state, reason="it is meant so")

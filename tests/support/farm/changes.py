@@ -3,8 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
-from farm.core.results.history.changes.points import Cause
 from farm.core.results.history.recorded_change import (
+    ChangeCause,
     ChangedPart,
     ChangedSeries,
     ChangedVersion,
@@ -28,7 +28,7 @@ def found_change(farm: FarmRig, **values: Any) -> FoundChange:
     (row,) = farm.rows(_COMPARED)
     now = farm.clock.now()
     usual: dict[str, Any] = {
-        "cause": Cause.FILE,
+        "cause": ChangeCause.FILE,
         "scope": {"model": "mobilenet_v2", "variant": "int8-core", "device": "phone-1"},
         "delta": 0.05,
         "se_delta": 0.004,

@@ -8,8 +8,8 @@ from datetime import datetime
 from statistics import median
 
 from farm.core.base.ids import CellId, DeviceId, MatrixId
-from farm.core.results.history.changes.points import Cause
 from farm.core.results.history.recorded_change import (
+    ChangeCause,
     ChangedPart,
     ChangedSeries,
     ChangedVersion,
@@ -22,7 +22,11 @@ SESSIONS = 20
 _AGREEING_SHARE = 0.4
 #: Versions that are named at most, those of most series.
 _MOST_VERSIONS = 6
-_PART_OF_CAUSE = {Cause.FILE: ChangedPart.FILE, Cause.PROGRAM: ChangedPart.PROGRAM, Cause.OS: ChangedPart.OS}
+_PART_OF_CAUSE = {
+    ChangeCause.FILE: ChangedPart.FILE,
+    ChangeCause.PROGRAM: ChangedPart.PROGRAM,
+    ChangeCause.OS: ChangedPart.OS,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +62,14 @@ class SeriesLevels:
         sides = [_values(side, is_absolute=is_absolute) for side in (self.before, self.after)]
         return None if not all(sides) else median(sides[1]) - median(sides[0])
 
+    def values_before(self) -> list[float]:
+        """Return the logarithms of the ratios of the old level, or of its times where it has none."""
+        return _values(self.before, is_absolute=False)
+
+    def values_since(self) -> list[float]:
+        """Return the same of the sessions since."""
+        return _values(self.after, is_absolute=False)
+
 
 def _values(points: Sequence[EvidencePoint], *, is_absolute: bool) -> list[float]:
     if is_absolute:
@@ -75,12 +87,10 @@ class ChangeEvidence:
     #: Devices that show it.
     devices: int
     versions: Sequence[ChangedVersion]
-    #: All parts of the points that follow: nothing else was changed but how it is measured.
-    is_of_method: bool
 
 
 def levels_of(
-    pair: SeriesPair, points: Sequence[EvidencePoint], *, cause: Cause, day: int
+    pair: SeriesPair, points: Sequence[EvidencePoint], *, cause: ChangeCause, day: int
 ) -> SeriesLevels | None:
     """Return the sessions around a change that began at a day; None without a session since.
 
@@ -109,7 +119,7 @@ def levels_of(
     )
 
 
-def evidence_of(levels: Sequence[SeriesLevels], *, cause: Cause, delta: float) -> ChangeEvidence:
+def evidence_of(levels: Sequence[SeriesLevels], *, cause: ChangeCause, delta: float) -> ChangeEvidence:
     """Return what the sessions of the changed series show together.
 
     Args:
@@ -129,14 +139,12 @@ def evidence_of(levels: Sequence[SeriesLevels], *, cause: Cause, delta: float) -
     ]
     since_at = min(own.after[0].ended_at for own in levels)
     lasts = [own.before[-1].ended_at for own in levels if own.before]
-    versions = _versions(levels, cause)
     return ChangeEvidence(
         series=series,
         before_at=max((at for at in lasts if at <= since_at), default=since_at),
         since_at=since_at,
         devices=_agreeing(levels, series, delta),
-        versions=versions,
-        is_of_method=[version.part for version in versions] == [ChangedPart.CONTROLS],
+        versions=_versions(levels, cause),
     )
 
 
@@ -159,7 +167,7 @@ def _agreeing(levels: Sequence[SeriesLevels], series: Sequence[ChangedSeries], d
     return agreeing or len({own.after[0].device_id for own in levels})
 
 
-def _versions(levels: Iterable[SeriesLevels], cause: Cause) -> list[ChangedVersion]:
+def _versions(levels: Iterable[SeriesLevels], cause: ChangeCause) -> list[ChangedVersion]:
     """Return the versions that half of the series got with the change, and those of its cause."""
     counts: Counter[ChangedVersion] = Counter()
     total = 0

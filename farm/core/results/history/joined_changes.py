@@ -27,6 +27,7 @@ def files_joined(changes: Iterable[Change]) -> list[Change]:
 def _is_one(before: Change, change: Change) -> bool:
     return (
         before.cause is Cause.FILE is change.cause
+        and before.version is not None
         and before.version == change.version
         and before.delta * change.delta > 0
         and abs(before.day - change.day) <= ROLLOUT_DAYS

@@ -7,11 +7,31 @@ from enum import StrEnum
 from typing import ClassVar
 
 from farm.core.base.ids import CellId, SeriesId
-from farm.core.results.history.changes.points import Cause
 
 #: The same change is found with a first day that differs by so much at most; a drift has no sharp one.
 _SAME_WITHIN = timedelta(days=7)
 _SAME_DRIFT_WITHIN = timedelta(days=45)
+
+
+class ChangeCause(StrEnum):
+    """What a change is attributed to: what detection distinguishes, and what the farm knows beside it."""
+
+    #: The model file of a variant.
+    FILE = "file"
+    #: The program of a harness.
+    PROGRAM = "program"
+    #: The build of the operating system.
+    OS = "os"
+    #: A device: several of its series moved together, without a version that changed.
+    DEVICE = "device"
+    #: A slow change without a first day of a new level.
+    DRIFT = "drift"
+    #: How it was measured: nothing but the control level is another one.
+    METHOD = "method"
+    #: Nothing common explains it: no version changed with it, and its siblings stayed.
+    UNKNOWN = "unknown"
+    #: There was none: the old version beside the new one takes the same time, or it soon went back.
+    NOISE = "noise"
 
 
 class ChangeState(StrEnum):
@@ -78,7 +98,9 @@ class ChangedSeries:
 class FoundChange:
     """A change with its evidence, as a detection found it."""
 
-    cause: Cause
+    cause: ChangeCause
+    #: Of what nothing explains: it soon went back, or is how an earlier one did.
+    is_passing: bool = False
     #: What the changed series have in common, by name.
     scope: Mapping[str, str]
     #: The change of the logarithm of time, + is slower, and its standard error.
@@ -99,6 +121,11 @@ class FoundChange:
         """Return whether it takes more time since."""
         return self.delta > 0
 
+    @property
+    def is_noise(self) -> bool:
+        """Return whether there was no change."""
+        return self.is_passing and self.cause is ChangeCause.UNKNOWN
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedChange:
@@ -108,7 +135,12 @@ class RecordedChange:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     change_id: int
-    cause: Cause
+    #: `noise` and, where a version that was blamed is refuted, `unknown` are what became of `found_cause`.
+    cause: ChangeCause
+    #: What the points alone attribute it to.
+    found_cause: ChangeCause
+    #: Of what nothing explains: it soon went back, or is how an earlier one did.
+    is_passing: bool
     state: ChangeState
     #: What the changed series have in common: model, variant, harness, device, program, os.
     scope: Mapping[str, str]
@@ -135,7 +167,9 @@ class KnownChange:
     """A change that is recorded, as far as it is compared with those that are found."""
 
     change_id: int
-    cause: Cause
+    #: As it was found.
+    cause: ChangeCause
+    is_passing: bool
     delta: float
     since_at: datetime
     told_at: datetime
@@ -147,7 +181,8 @@ class KnownChange:
 class SoughtChange:
     """A change that is found, as far as it is compared with those that are recorded."""
 
-    cause: Cause
+    #: Those that its versions, which are read last, may give it.
+    causes: frozenset[ChangeCause]
     delta: float
     day: datetime
     pairs: frozenset[SeriesPair]
@@ -164,8 +199,9 @@ def same_changes(sought: Sequence[SoughtChange], known: Sequence[KnownChange]) -
     for place, found in enumerate(sought):
         for change in known:
             common = len(found.pairs & change.pairs)
-            is_same_cause = found.cause is change.cause
-            within = _SAME_DRIFT_WITHIN if Cause.DRIFT in (found.cause, change.cause) else _SAME_WITHIN
+            is_same_cause = change.cause in found.causes
+            is_drift = ChangeCause.DRIFT in {*found.causes, change.cause}
+            within = _SAME_DRIFT_WITHIN if is_drift else _SAME_WITHIN
             if (
                 common
                 and found.delta * change.delta > 0

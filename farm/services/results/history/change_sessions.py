@@ -8,15 +8,14 @@ from sqlalchemy.engine import Connection
 from farm.core.base.microseconds import from_microseconds
 from farm.core.devices.controls import ControlLevel
 from farm.core.results.history.change_evidence import EvidencePoint, SeriesLevels, levels_of
-from farm.core.results.history.changes.points import Cause
-from farm.core.results.history.recorded_change import ChangedPart, SeriesPair
+from farm.core.results.history.recorded_change import ChangeCause, ChangedPart, SeriesPair
 from farm.store.results.history.detection_points import DetectionPoint, PointNames, points_of_some_series
 
 DAY_US = 86_400_000_000
 
 
 def levels_around(
-    connection: Connection, names: PointNames, pairs: Collection[SeriesPair], *, cause: Cause, day: int
+    connection: Connection, names: PointNames, pairs: Collection[SeriesPair], *, cause: ChangeCause, day: int
 ) -> list[SeriesLevels]:
     """Return the sessions of some series around a change; those without a session since are left out.
 

@@ -15,9 +15,14 @@ from farm.core.operations.alarm import AlarmKind, AlarmSubject, DueAlarm
 from farm.core.operations.event import EventSubject, RetractionEvent
 from farm.core.results.history.change_evidence import EvidencePoint, SeriesLevels
 from farm.core.results.history.change_text import change_text, effect_bounds
-from farm.core.results.history.changes.points import Cause
-from farm.core.results.history.confirmation import Confirmation
-from farm.core.results.history.recorded_change import ChangedSeries, ChangeState, FoundChange, RecordedChange
+from farm.core.results.history.confirmation import Confirmation, ConfirmationOutcome
+from farm.core.results.history.recorded_change import (
+    ChangeCause,
+    ChangedSeries,
+    ChangeState,
+    FoundChange,
+    RecordedChange,
+)
 from farm.core.results.statistics.interval import bounded_exp
 from farm.database.transaction import Tx
 from farm.services.operations.alarms import clear_alarm
@@ -29,7 +34,7 @@ from farm.store.operations.event_log import last_events
 from farm.store.operations.events import record_event
 from farm.store.results.history import changes as change_store
 from farm.store.results.history.changes import ChangeFilter
-from farm.store.results.history.confirmations import find_confirmation
+from farm.store.results.history.confirmations import end_confirmation, find_confirmation
 from farm.store.results.history.detection_points import PointNames
 from farm.store.results.history.trends import PointCell, cells_of_points
 from farm.wire.documents.results.changes import (
@@ -53,7 +58,8 @@ _LIST_HINT = "`farm regressions --all` lists the changes"
 def record_change(tx: Tx, change: FoundChange) -> int | None:
     """Record a change, and raise its alarm if it makes something slower; None if it is recorded already."""
     change_id = change_store.add_change(tx, change)
-    if change_id is None or not change.is_slower or tx.now - change.told_at > ALARM_WITHIN:
+    is_old = tx.now - change.told_at > ALARM_WITHIN
+    if change_id is None or not change.is_slower or change.is_noise or is_old:
         return change_id
     devices = f"{change.devices} of {change.of_devices} devices"
     text = change_text(change.scope, change.delta, change.se_delta, change.versions)
@@ -76,12 +82,28 @@ def update_change(tx: Tx, change_id: int, change: FoundChange) -> None:
     """
     if not change_store.update_change(tx, change_id, change):
         record_gone(tx, change_id)
+    elif change.is_noise:
+        _clear(tx, change_id, cause="noise: it soon went back")
 
 
 def record_gone(tx: Tx, change_id: int) -> None:
     """Say that the points show a change no more, and clear its alarm."""
     if change_store.set_gone(tx, change_id):
         _clear(tx, change_id, cause="what was measured shows it no more")
+
+
+def record_confirmation(
+    tx: Tx,
+    change_id: int,
+    outcome: ConfirmationOutcome,
+    *,
+    delta: float | None,
+    half_width: float | None,
+) -> None:
+    """Store what the confirmation of a change shows; if that is noise, its alarm is cleared."""
+    end_confirmation(tx, change_id, outcome, delta=delta, half_width=half_width)
+    if _get(tx.connection, change_id).cause is ChangeCause.NOISE:
+        _clear(tx, change_id, cause="noise: old and new side by side do not show it")
 
 
 def decide(tx: Tx, change_id: int, request: ChangeStateRequest) -> ChangeView:
@@ -115,7 +137,7 @@ def list_changes(
     since: datetime | None = None,
     device: str | None = None,
     model: str | None = None,
-    cause: Cause | None = None,
+    cause: ChangeCause | None = None,
     state: ChangeState | None = None,
     all: bool = False,
     after: int | None = None,
@@ -156,7 +178,9 @@ def change_detail(connection: Connection, change_id: int) -> ChangeDetail:
     changed = change_store.series_of_change(connection, change_id, limit=MAX_CHANGED_SERIES)
     day = to_microseconds(change.since_at) // DAY_US
     names = PointNames(connection)
-    levels = levels_around(connection, names, {own.pair for own in changed}, cause=change.cause, day=day)
+    levels = levels_around(
+        connection, names, {own.pair for own in changed}, cause=change.found_cause, day=day
+    )
     by_pair = {own.pair: own for own in levels}
     cells = cells_of_points(connection, [own.after[0].cell_id for own in levels])
     confirmation = find_confirmation(connection, change_id)

@@ -19,11 +19,19 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import MatrixId, SeriesId
 from farm.core.base.microseconds import from_microseconds, to_microseconds
+from farm.core.results.history.attribution import (
+    may_pass,
+    passing_changes,
+    possible_causes,
+    recorded_cause,
+    went_back,
+)
 from farm.core.results.history.change_evidence import SeriesLevels, evidence_of
 from farm.core.results.history.changes.detect import Detector
-from farm.core.results.history.changes.points import BASELINE, Cause, Change, Point
+from farm.core.results.history.changes.points import BASELINE, Change, Point
 from farm.core.results.history.joined_changes import files_joined
 from farm.core.results.history.recorded_change import (
+    ChangeCause,
     DetectedChanges,
     FoundChange,
     KnownChange,
@@ -67,6 +75,7 @@ def detect_recorded(
     replay = _replay(connection, names, most_points)
     trusted = datetime.min.replace(tzinfo=UTC) if replay.trusted_from is None else _begin(replay.trusted_from)
     known = known_changes(connection, since=None)
+    passing = passing_changes(replay.changes)
     sought = [_sought(change) for change in replay.changes]
     same = same_changes(sought, known)
     added: list[FoundChange] = []
@@ -75,9 +84,12 @@ def detect_recorded(
     for place, change in enumerate(replay.changes):
         recorded = same.get(place)
         is_trusted = _end(change.told) >= trusted
-        if not is_trusted or (recorded is not None and _is_as_recorded(sought[place], recorded)):
+        if not is_trusted:
             continue
-        found = reader.found(change)
+        is_passing = place in passing or reader.went_back(change)
+        if recorded is not None and _is_as_recorded(sought[place], recorded, is_passing=is_passing):
+            continue
+        found = reader.found(change, is_passing=is_passing)
         if found is not None and recorded is None:
             added.append(found)
         elif found is not None and recorded is not None:
@@ -159,18 +171,18 @@ def _end(day: int) -> datetime:
 
 def _sought(change: Change) -> SoughtChange:
     return SoughtChange(
-        cause=change.cause,
+        causes=possible_causes(change),
         delta=change.delta,
         day=_begin(change.day),
         pairs=frozenset(map(_pair, change.evidence)),
     )
 
 
-def _is_as_recorded(sought: SoughtChange, known: KnownChange) -> bool:
+def _is_as_recorded(sought: SoughtChange, known: KnownChange, *, is_passing: bool) -> bool:
     return (
         not known.is_gone
-        # The control level, which detection does not know, may have been recorded as the cause.
-        and known.cause in (sought.cause, Cause.METHOD)
+        and known.cause in sought.causes
+        and known.is_passing == (is_passing and known.cause is ChangeCause.UNKNOWN)
         and known.delta == sought.delta
         # Series without a session since are no evidence.
         and known.pairs <= sought.pairs
@@ -185,20 +197,31 @@ class _EvidenceReader:
         self._names = names
         self._now = now
 
-    def found(self, change: Change) -> FoundChange | None:
-        """Return a change with its evidence; None if no series has a session since."""
+    def went_back(self, change: Change) -> bool:
+        """Return whether a step of one series without a version soon went back."""
+        return may_pass(change) and any(
+            went_back(levels, change.delta) for levels in self._levels_around(change)
+        )
+
+    def _levels_around(self, change: Change) -> list[SeriesLevels]:
         pairs = {_pair(name) for name in change.evidence}
-        levels = levels_around(self._connection, self._names, pairs, cause=change.cause, day=change.day)
+        cause = ChangeCause(change.cause)
+        return levels_around(self._connection, self._names, pairs, cause=cause, day=change.day)
+
+    def found(self, change: Change, *, is_passing: bool) -> FoundChange | None:
+        """Return a change with its evidence; None if no series has a session since."""
+        levels = self._levels_around(change)
         if not levels:
             return None
-        evidence = evidence_of(levels, cause=change.cause, delta=change.delta)
+        evidence = evidence_of(levels, cause=ChangeCause(change.cause), delta=change.delta)
         since_us = to_microseconds(evidence.since_at)
         slots = {own.after[0].slot for own in levels}
         matrices = {own.after[0].matrix_id for own in levels}
         of_devices = devices_measured_since(self._connection, slots, since_us, matrices)
-        is_of_method = evidence.is_of_method and change.cause in (Cause.DEVICE, Cause.DRIFT)
+        cause = recorded_cause(change, evidence.versions)
         return FoundChange(
-            cause=Cause.METHOD if is_of_method else change.cause,
+            cause=cause,
+            is_passing=is_passing and cause is ChangeCause.UNKNOWN,
             scope=self._scope(change, levels),
             delta=change.delta,
             se_delta=change.se,

@@ -11,8 +11,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, SeriesId
-from farm.core.results.history.changes.points import Cause
+from farm.core.results.history.confirmation import ConfirmationOutcome
 from farm.core.results.history.recorded_change import (
+    ChangeCause,
     ChangedSeries,
     ChangeState,
     FoundChange,
@@ -21,7 +22,7 @@ from farm.core.results.history.recorded_change import (
     SeriesPair,
 )
 from farm.database.rows import find_record, is_among, to_record
-from farm.database.tables import changed_series, changes, series
+from farm.database.tables import changed_series, changes, confirmations, literal, series
 from farm.database.transaction import Tx
 
 
@@ -32,10 +33,40 @@ class ChangeFilter:
     since: datetime | None = None
     device_id: DeviceId | None = None
     model: str | None = None
-    cause: Cause | None = None
+    cause: ChangeCause | None = None
     state: ChangeState | None = None
     #: False: only those that made something slower, and that the points still show.
     all: bool = False
+
+
+#: Old and new were measured side by side and do not show it.
+_IS_REFUTED = (
+    sa.exists()
+    .where(
+        confirmations.c.change_id == changes.c.change_id,
+        confirmations.c.outcome == literal(ConfirmationOutcome.NOT_CONFIRMED),
+    )
+    .correlate(changes)
+)
+#: The cause by all that is known: what is refuted is noise, unless another version began with it.
+_known_cause: sa.ColumnElement[str] = sa.case(
+    (
+        sa.and_(_IS_REFUTED, sa.func.json_array_length(changes.c.versions) > 1),
+        literal(ChangeCause.UNKNOWN),
+    ),
+    (sa.or_(_IS_REFUTED, changes.c.is_passing), literal(ChangeCause.NOISE)),
+    else_=changes.c.cause,
+)
+_RECORDED = (
+    *(column for column in changes.c if column is not changes.c.cause),
+    changes.c.cause.label("found_cause"),
+    _known_cause.label("cause"),
+)
+
+
+def recorded_changes() -> sa.Select[Any]:
+    """Return the query of all changes as they are recorded."""
+    return sa.select(*_RECORDED)
 
 
 def known_changes(connection: Connection, *, since: datetime | None) -> list[KnownChange]:
@@ -105,6 +136,7 @@ def update_change(tx: Tx, change_id: int, change: FoundChange) -> bool:
 def _values(change: FoundChange) -> dict[str, Any]:
     return {
         "cause": change.cause,
+        "is_passing": change.is_passing,
         "scope": dict(change.scope),
         "delta": change.delta,
         "se_delta": change.se_delta,
@@ -135,19 +167,19 @@ def set_state(tx: Tx, change_id: int, state: ChangeState) -> None:
 
 def find_change(connection: Connection, change_id: int) -> RecordedChange | None:
     """Return a change by its number, or None."""
-    return find_record(connection, RecordedChange, sa.select(changes).where(changes.c.change_id == change_id))
+    return find_record(connection, RecordedChange, recorded_changes().where(changes.c.change_id == change_id))
 
 
 def changes_query(which: ChangeFilter, *, before: RecordedChange | None, limit: int) -> sa.Select[Any]:
     """Return the query of the next changes of a listing, those told last first."""
-    query = sa.select(changes).order_by(changes.c.told_at.desc(), changes.c.change_id.desc()).limit(limit)
+    query = recorded_changes().order_by(changes.c.told_at.desc(), changes.c.change_id.desc()).limit(limit)
     if before is not None:
         place = sa.tuple_(changes.c.told_at, changes.c.change_id)
         query = query.where(place < sa.tuple_(_time(before.told_at), sa.literal(before.change_id)))
     if which.since is not None:
         query = query.where(changes.c.told_at >= which.since)
     if which.cause is not None:
-        query = query.where(changes.c.cause == which.cause)
+        query = query.where(_known_cause == which.cause)
     if which.state is not None:
         query = query.where(changes.c.state == which.state)
     if not which.all:
@@ -213,7 +245,10 @@ def marks_of_series(connection: Connection, series_ids: Collection[SeriesId]) ->
     """Return the changes that series show, by their first cells; those that are gone are left out."""
     query = (
         sa.select(
-            changed_series.c.series_id, changed_series.c.baseline_series_id, changed_series.c.cell_id, changes
+            changed_series.c.series_id,
+            changed_series.c.baseline_series_id,
+            changed_series.c.cell_id,
+            *_RECORDED,
         )
         .join(changes, changes.c.change_id == changed_series.c.change_id)
         .where(is_among(connection, changed_series.c.series_id, series_ids), changes.c.gone_at.is_(None))

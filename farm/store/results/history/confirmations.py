@@ -7,15 +7,15 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.results.history.changes.points import Cause
 from farm.core.results.history.confirmation import Confirmation, ConfirmationOutcome
-from farm.core.results.history.recorded_change import ChangeState, RecordedChange
+from farm.core.results.history.recorded_change import ChangeCause, ChangeState, RecordedChange
 from farm.database.rows import find_record, to_record
 from farm.database.tables import changes, confirmations
 from farm.database.transaction import Tx
+from farm.store.results.history.changes import recorded_changes
 
 #: Those whose old version the farm may still have.
-_CONFIRMED_CAUSES = (Cause.FILE, Cause.PROGRAM)
+_CONFIRMED_CAUSES = (ChangeCause.FILE, ChangeCause.PROGRAM)
 #: What a person has judged otherwise is not measured for.
 _OPEN_STATES = (ChangeState.NEW, ChangeState.ACKNOWLEDGED)
 
@@ -23,7 +23,7 @@ _OPEN_STATES = (ChangeState.NEW, ChangeState.ACKNOWLEDGED)
 def unconfirmed_changes(connection: Connection, *, since: datetime, limit: int) -> list[RecordedChange]:
     """Return changes of files and programs that were told since a time, and have no confirmation yet."""
     query = (
-        sa.select(changes)
+        recorded_changes()
         .outerjoin(confirmations, confirmations.c.change_id == changes.c.change_id)
         .where(
             changes.c.told_at >= since,

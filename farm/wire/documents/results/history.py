@@ -8,8 +8,7 @@ from pydantic import Field
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, MatrixId, SeriesId
 from farm.core.devices.controls import ControlLevel
-from farm.core.results.history.changes.points import Cause
-from farm.core.results.history.recorded_change import ChangeState
+from farm.core.results.history.recorded_change import ChangeCause, ChangeState
 from farm.wire.base import Count, WholeNumber, Wire
 from farm.wire.documents.files.programs import Text
 
@@ -77,7 +76,7 @@ class SeriesChange(Wire):
     change_id: int
     #: The first cell of the new level.
     cell_id: CellId
-    cause: Cause
+    cause: ChangeCause
     state: ChangeState
     #: Of all series that show it: the change of the logarithm of time, + is slower, and its standard error.
     delta: float

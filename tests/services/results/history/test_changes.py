@@ -11,19 +11,30 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import MatrixId
 from farm.core.errors import NotFound
 from farm.core.operations.alarm import AlarmKind
-from farm.core.results.history.changes.points import Cause
+from farm.core.results.history.confirmation import ConfirmationOutcome
 from farm.core.results.history.recorded_change import (
+    ChangeCause,
+    ChangedPart,
+    ChangedVersion,
     ChangeState,
     DetectedChanges,
 )
 from farm.database.tables import points
 from farm.database.transaction import bind_tx
+from farm.presentation.changes import cause_text
 from farm.services.operations.alarms import list_alarms
 from farm.services.results.history.change_sweep import record_all
-from farm.services.results.history.changes import change_detail, decide, list_changes, update_change
+from farm.services.results.history.changes import (
+    change_detail,
+    decide,
+    list_changes,
+    record_confirmation,
+    update_change,
+)
 from farm.services.results.history.detection import detect_recorded
 from farm.services.results.history.trends import list_histories
 from farm.store.results.history.changes import ChangeFilter, changes_query
+from farm.store.results.history.confirmations import add_confirmation
 from farm.wire.documents.results.changes import ChangeStateRequest, ChangeView
 from tests.services.results.history.test_groups_and_lists import plan_of
 from tests.services.results.history.test_latest_speedups import measured
@@ -66,7 +77,7 @@ def history(farm: FarmRig, host: HostRig) -> FarmRig:
 
 def test_a_file_that_is_slower_is_one_change_with_its_digests_and_evidence(history: FarmRig) -> None:
     (change,) = search(history)
-    assert (change.cause, change.state, change.series) == (Cause.FILE, ChangeState.NEW, 4)
+    assert (change.cause, change.state, change.series) == (ChangeCause.FILE, ChangeState.NEW, 4)
     assert change.ratio_low < 1.3 < change.ratio_high * 1.01
     assert (change.devices, change.of_devices) == (1, 1)
     assert change.scope["model"] == "mobilenet_v2"
@@ -165,13 +176,13 @@ def test_a_change_raises_one_alarm_which_ends_when_a_person_judges_it(
 
 
 def test_a_change_that_turns_out_to_be_another_one_is_gone(farm: FarmRig, source: MatrixId) -> None:
-    by_file, by_build = recorded_change(farm), recorded_change(farm, cause=Cause.OS)
+    by_file, by_build = recorded_change(farm), recorded_change(farm, cause=ChangeCause.OS)
     assert by_build is not None
     service = bind_tx(update_change, now=farm.clock.now())
-    farm.write(service, by_build, found_change(farm, cause=Cause.DRIFT))
+    farm.write(service, by_build, found_change(farm, cause=ChangeCause.DRIFT))
     assert [(view.change_id, view.cause) for view in farm.read(list_changes)] == [
-        (by_build, Cause.DRIFT),
-        (by_file, Cause.FILE),
+        (by_build, ChangeCause.DRIFT),
+        (by_file, ChangeCause.FILE),
     ]
     farm.write(service, by_build, found_change(farm))
     assert [view.change_id for view in farm.read(list_changes)] == [by_file]
@@ -191,8 +202,8 @@ def test_changes_are_filtered_by_time_device_model_cause_and_state(farm: FarmRig
     slower = recorded_change(farm)
     begin = farm.clock.now() + timedelta(seconds=1)
     farm.clock.advance(10)
-    quicker = recorded_change(farm, delta=-0.05, cause=Cause.OS)
-    drift = recorded_change(farm, cause=Cause.DRIFT)
+    quicker = recorded_change(farm, delta=-0.05, cause=ChangeCause.OS)
+    drift = recorded_change(farm, cause=ChangeCause.DRIFT)
 
     def listed(**which: Any) -> list[int]:
         return [view.change_id for view in farm.read(list_changes, **which)]
@@ -200,7 +211,7 @@ def test_changes_are_filtered_by_time_device_model_cause_and_state(farm: FarmRig
     assert listed() == [drift, slower]
     assert listed(all=True) == [drift, quicker, slower]
     assert listed(all=True, since=begin) == [drift, quicker]
-    assert listed(cause=Cause.FILE) == [slower]
+    assert listed(cause=ChangeCause.FILE) == [slower]
     assert listed(state=ChangeState.FIXED) == []
     assert listed(device="phone-1", model="mobilenet_v2") == [drift, slower]
     assert listed(limit=1) == [drift]
@@ -222,3 +233,64 @@ def test_the_changes_since_a_time_are_an_index_range(farm: FarmRig, source: Matr
     assert "ix_changes_told_at" in plan
     assert "SCAN changed_series" not in plan
     assert "Seq Scan" not in plan
+
+
+def test_a_step_of_one_series_without_a_version_is_unknown_and_noise_when_it_went_away(
+    farm: FarmRig, source: MatrixId
+) -> None:
+    for day in range(1, 26):
+        copy_session(farm, source, days=day, slower=1.0 if day < 20 else 1.3)
+    farm.clock.advance(26 * 86400)
+    (change,) = search(farm)
+    assert (change.cause, change.series, change.versions) == (ChangeCause.UNKNOWN, 1, ())
+    assert len(farm.read(list_alarms)) == 1
+    assert detected(farm) == DetectedChanges(added=[], updated=[], gone=[])
+    for day in range(26, 31):
+        copy_session(farm, source, days=day)
+    farm.clock.advance(5 * 86400)
+    (passed,) = search(farm)
+    assert (passed.change_id, passed.cause, passed.found_cause) == (
+        change.change_id,
+        ChangeCause.NOISE,
+        ChangeCause.UNKNOWN,
+    )
+    assert farm.read(list_alarms) == []
+    assert detected(farm) == DetectedChanges(added=[], updated=[], gone=[])
+    assert [view.change_id for view in farm.read(list_changes, cause=ChangeCause.NOISE)] == [change.change_id]
+    assert farm.read(list_changes, cause=ChangeCause.UNKNOWN) == []
+    (mark,) = [own for view in farm.read(list_histories) for own in view.changes]
+    assert mark.cause is ChangeCause.NOISE
+
+
+def test_a_return_to_the_slower_level_raises_no_alarm_where_what_came_before_is_noise(
+    farm: FarmRig, source: MatrixId
+) -> None:
+    values: dict[str, Any] = {"cause": ChangeCause.UNKNOWN, "versions": [], "is_passing": True}
+    change_id = recorded_change(farm, **values)
+    assert [view.change_id for view in farm.read(list_changes, cause=ChangeCause.NOISE)] == [change_id]
+    assert farm.read(list_alarms) == []
+
+
+@pytest.mark.parametrize(
+    ("further", "cause"),
+    [
+        ([], ChangeCause.NOISE),
+        ([ChangedVersion(part=ChangedPart.OS, old="a", new="b")], ChangeCause.UNKNOWN),
+    ],
+)
+def test_what_its_confirmation_does_not_show_is_noise_unless_another_version_began_with_it(
+    farm: FarmRig, source: MatrixId, further: list[ChangedVersion], cause: ChangeCause
+) -> None:
+    found = found_change(farm)
+    change_id = recorded_change(farm, versions=[*found.versions, *further])
+    assert change_id is not None
+    values = {"matrix_id": source, "device_id": "phone-1", "outcome": ConfirmationOutcome.RUNNING}
+    farm.write(bind_tx(add_confirmation, now=farm.clock.now()), {"change_id": change_id, **values})
+    assert farm.read(list_changes)[0].cause is ChangeCause.FILE
+    refuted = bind_tx(record_confirmation, now=farm.clock.now())
+    farm.write(refuted, change_id, ConfirmationOutcome.NOT_CONFIRMED, delta=0.0, half_width=0.01)
+    (view,) = farm.read(list_changes, cause=cause)
+    assert (view.cause, view.found_cause) == (cause, ChangeCause.FILE)
+    assert farm.read(list_changes, cause=ChangeCause.FILE) == []
+    assert len(farm.read(list_alarms)) == (cause is ChangeCause.UNKNOWN)
+    assert str(cause_text(view)).startswith(f"{cause}: the file is not it")

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from farm.core.base.microseconds import to_microseconds
-from farm.core.results.history.changes.points import Cause
+from farm.core.results.history.recorded_change import ChangeCause
 from farm.core.runs.evidence import Evidence
 from farm.services.results.history.changes import list_changes
 from farm.store.results.history.detection_points import devices_measured_since
@@ -58,7 +58,7 @@ def test_a_doubled_time_is_told_at_once_on_both_phones_and_stays_told(farm: Farm
     assert measure(farm, host, OWN, 1000.0, later=minutes) == []
     farm.variant("float32", edition="2")
     (told,) = measure(farm, host, OWN, 2000.0, later=minutes)
-    assert (told.cause, told.devices, told.of_devices) == (Cause.FILE, 2, 2)
+    assert (told.cause, told.devices, told.of_devices) == (ChangeCause.FILE, 2, 2)
     assert 1.9 < told.ratio < 2.1
     for matrix, sample_us, later in [
         (OTHER, 500.0, minutes),

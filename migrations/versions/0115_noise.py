@@ -1,0 +1,40 @@
+"""Causes of changes: what nothing explains is unknown, and what soon went back is noise."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0115"
+down_revision = "0114"
+branch_labels = None
+depends_on = None
+
+_KNOWN = "ck_changes_cause_known"
+_CAUSES = ("file", "program", "os", "device", "drift", "method")
+
+
+def upgrade() -> None:
+    with op.batch_alter_table("changes", table_kwargs={"sqlite_autoincrement": True}) as batch_op:
+        batch_op.add_column(sa.Column("is_passing", sa.Boolean(), nullable=False, server_default=sa.false()))
+        batch_op.drop_constraint(op.f(_KNOWN), type_="check")
+        batch_op.create_check_constraint(op.f(_KNOWN), _listed(*_CAUSES, "unknown", "noise"))
+        batch_op.create_check_constraint(op.f("ck_changes_noise_follows"), "cause <> 'noise'")
+        batch_op.create_check_constraint(
+            op.f("ck_changes_passing_unexplained"), "NOT is_passing OR cause = 'unknown'"
+        )
+    with op.batch_alter_table("changes", table_kwargs={"sqlite_autoincrement": True}) as batch_op:
+        batch_op.alter_column("is_passing", server_default=None)
+
+
+def downgrade() -> None:
+    # The older schema has no word for it; a search finds the cause again.
+    op.execute("UPDATE changes SET cause = 'device' WHERE cause = 'unknown'")
+    with op.batch_alter_table("changes", table_kwargs={"sqlite_autoincrement": True}) as batch_op:
+        batch_op.drop_constraint(op.f("ck_changes_passing_unexplained"), type_="check")
+        batch_op.drop_constraint(op.f("ck_changes_noise_follows"), type_="check")
+        batch_op.drop_constraint(op.f(_KNOWN), type_="check")
+        batch_op.create_check_constraint(op.f(_KNOWN), _listed(*_CAUSES))
+        batch_op.drop_column("is_passing")
+
+
+def _listed(*causes: str) -> str:
+    return f"cause IN ({', '.join(map(repr, causes))})"
