@@ -10,13 +10,18 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
 from farm.core.base.microseconds import from_microseconds, to_microseconds
+from farm.core.errors import InvalidInput
 from farm.core.models.builders import is_unoptimized
-from farm.core.results.history.chosen_labels import check_chosen
+from farm.core.results.history.chosen_labels import ChosenLabels, PairChoice
 from farm.core.results.statistics.interval import bounded_exp, log_interval
+from farm.database.known_at import as_known_at
 from farm.services.results.history.chosen_cells import candidate_filter
+from farm.services.results.history.listed_pairs import PairScope, PointsAgainst, known_labels, points_against
 from farm.services.results.history.past_points import newest_points_at
 from farm.services.results.history.session_points import pending_points
 from farm.store.files.variants import baseline_manifests
+from farm.store.matrices.candidates import CandidateFilter
+from farm.store.matrices.matrices import newest_matrix_at
 from farm.store.results.history.newest_points import (
     Comparison,
     DevicePoint,
@@ -34,6 +39,8 @@ from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 
 #: Devices of which a group has an interval.
 MIN_DEVICES = 3
+#: The newest matrices with both sides in which a block of both is looked for, where they planned no pair.
+_MATRICES_AGAINST = 3
 #: What devices have in common, and whether they are virtual.
 _Group = tuple[str | None, bool]
 
@@ -57,14 +64,15 @@ def group_speedups(
         connection: the database.
         by: what the devices of a group have in common.
         model: only of this model.
-        baseline: only against baselines with these words in their label.
+        baseline: only against cells with these words in their label, planned as baselines or not.
         candidate: only candidates with these words in their label.
         since: only devices with a measurement at this time or later.
         at: as known then, of the sessions that had ended by then.
 
     Raises:
         NotFound: there is no such model, baseline or candidate.
-        InvalidInput: too much was retracted or parsed again since `at`.
+        InvalidInput: too much was retracted or parsed again since `at`, no device has a block of both sides,
+            or too many pairs were not planned as such.
     """
     group_by_device = _group_by_device(connection, by)
     if at is None:
@@ -85,7 +93,12 @@ def group_speedups(
     if not comparisons:
         # Maybe there is no such model.
         candidate_filter(connection, device=None, model=model)
-    chosen = _chosen(comparisons.values(), baseline=baseline, candidate=candidate)
+    labels = _labels(connection, comparisons.values(), baseline=baseline, candidate=candidate)
+    chosen = {
+        slots
+        for slots, own in comparisons.items()
+        if (labels.baseline is None or own.baseline in labels.baseline) and labels.is_candidate(own.candidate)
+    }
     since_us = None if since is None else to_microseconds(since)
     measured: defaultdict[str | None, set[DeviceId]] = defaultdict(set)
     compared: dict[tuple[_Group, SlotPair], list[DevicePoint]] = {}
@@ -101,6 +114,21 @@ def group_speedups(
         if slots in chosen:
             for group, of_group in _by_group(points, group_by_device).items():
                 compared[group, slots] = of_group
+    if labels.baseline is not None:
+        planned = {(point.device_id, slots) for (_, slots), points in compared.items() for point in points}
+        against = _points_against(connection, labels, model=model, since=since, at=at, without=planned)
+        comparisons = {**{own.slots: own for own in against.comparisons}, **comparisons}
+        for slots, further in against.by_slots.items():
+            points = _one_of_each(further, (), group_by_device.keys())
+            measured[comparisons[slots].model].update(points)
+            for group, of_group in _by_group(points, group_by_device).items():
+                compared.setdefault((group, slots), []).extend(of_group)
+        if not compared and since is None and at is None:
+            named = f"`{baseline}` and {'any other cell' if candidate is None else f'`{candidate}`'}"
+            raise InvalidInput(
+                f"no block with both {named} in the newest matrices of any device",
+                hint="a matrix with both measures them side by side",
+            )
     if at is None and len(chosen) < len(comparisons):
         for name, own in measured.items():
             if others := group_by_device.keys() - own:
@@ -124,18 +152,39 @@ def group_speedups(
     )
 
 
-def _chosen(
-    comparisons: Collection[Comparison], *, baseline: str | None, candidate: str | None
-) -> set[SlotPair]:
-    """Return the comparisons whose labels have the words that are asked for."""
-    chosen = [*comparisons]
-    if baseline is not None:
-        baselines = check_chosen("baseline", baseline, [own.baseline for own in comparisons])
-        chosen = [own for own in chosen if own.baseline in baselines]
-    if candidate is not None:
-        candidates = check_chosen("candidate", candidate, [own.candidate for own in chosen])
-        chosen = [own for own in chosen if own.candidate in candidates]
-    return {own.slots for own in chosen}
+def _labels(
+    connection: Connection,
+    comparisons: Collection[Comparison],
+    *,
+    baseline: str | None,
+    candidate: str | None,
+) -> ChosenLabels:
+    """Return the labels of both sides; a baseline need not be a planned one. Raises like `PairChoice`."""
+    choice = PairChoice(baseline=baseline, candidate=candidate)
+    if baseline is None:
+        return choice.chosen(own.candidate for own in comparisons)
+    planned = {label for own in comparisons for label in (own.baseline, own.candidate)}
+    return choice.chosen(planned | known_labels(connection))
+
+
+def _points_against(
+    connection: Connection,
+    labels: ChosenLabels,
+    *,
+    model: str | None,
+    since: datetime | None,
+    at: datetime | None,
+    without: Collection[tuple[DeviceId, SlotPair]],
+) -> PointsAgainst:
+    """Return the points of pairs that were not planned on their devices, as known at a time."""
+    scope = PairScope(
+        until=None if at is None else newest_matrix_at(connection, at),
+        since=since,
+        which=None,
+        pooled=_MATRICES_AGAINST,
+    )
+    then = as_known_at(connection, at)
+    return points_against(then, CandidateFilter(model=model), scope, labels, without=without)
 
 
 #: What devices of a group have in common; none if all devices are one group.

@@ -1,14 +1,14 @@
 """The pairs of a listing over all matrices, each with the newest cells that compare it."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import CellId, DeviceId, MatrixId
-from farm.core.errors import NotFound
+from farm.core.base.ids import CellId, DeviceId, MatrixId, SeriesId
+from farm.core.errors import InvalidInput, NotFound
 from farm.core.results.history.chosen_labels import ChosenLabels
 from farm.services.results.speedups import AFTER_HINT, CellPair, SpeedupInputs, compared_pairs
 from farm.store.devices.fleet import list_device_ids
@@ -23,7 +23,7 @@ from farm.store.results.history.chosen_sides import (
     measured_sides,
     newest_sides,
 )
-from farm.store.results.history.newest_points import list_comparisons
+from farm.store.results.history.newest_points import Comparison, DevicePoint, SlotPair, list_comparisons
 from farm.store.results.history.points import (
     PairCell,
     PairKey,
@@ -31,12 +31,15 @@ from farm.store.results.history.points import (
     find_pair,
     measured_pairs,
     newest_cells,
+    slots_of_series,
 )
 from farm.store.results.history.stale_points import MeasuredSession, pending_sessions
 
 #: Devices whose pairs the first statement reads; each further one reads twice as many, up to a number, so
 #: that a farm whose devices have few pairs takes few statements, too.
 _FIRST_DEVICES, _DEVICES_AT_ONCE = 50, 800
+#: Pairs on devices that are compared for one answer at most, where their matrices did not plan them.
+MOST_AGAINST = 2000
 #: Cells of so many sessions whose points are not computed yet are read at once.
 _SESSIONS_AT_ONCE = 500
 
@@ -229,7 +232,9 @@ class PairsAgainst(ListedPairs):
                         yield key, side, baseline
 
     def _measured_in(self, sessions: Collection[MeasuredSession]) -> list[PairCell]:
-        sides = measured_sides(self._connection, sessions, labels=self._choice.listed)
+        sides = measured_sides(
+            self._connection, sessions, labels=self._choice.listed, since=self._scope.since
+        )
         by_matrix: defaultdict[MatrixId, list[SeriesSide]] = defaultdict(list)
         for side in sides:
             by_matrix[side.matrix_id].append(side)
@@ -238,6 +243,79 @@ class PairsAgainst(ListedPairs):
             for matrix_id, own in by_matrix.items()
             for key, side, baseline in self._paired(own)
         ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointsAgainst:
+    """The newest points of chosen pairs, and what each of them compares."""
+
+    by_slots: Mapping[SlotPair, Sequence[DevicePoint]]
+    comparisons: Sequence[Comparison]
+
+
+def points_against(
+    connection: Connection,
+    among: CandidateFilter,
+    scope: PairScope,
+    labels: ChosenLabels,
+    *,
+    without: Collection[tuple[DeviceId, SlotPair]],
+) -> PointsAgainst:
+    """Return the newest point of each pair of chosen labels on each device, over rounds in common blocks.
+
+    Args:
+        connection: the database.
+        among: of which model.
+        scope: which matrices count.
+        labels: of both sides.
+        without: pairs on devices that are known, as they were planned.
+
+    Raises:
+        InvalidInput: there are more than `MOST_AGAINST`, or a baseline may be several cells of a device.
+    """
+    pairs = PairsAgainst(connection, among, scope, labels)
+    try:
+        keys = [key for page in pairs.after(None, size=MOST_AGAINST) for key in page]
+    except InvalidInput:
+        if not without:
+            raise
+        # Words that mean several cells of a device select among planned pairs only.
+        return PointsAgainst(by_slots={}, comparisons=())
+    sides = {SeriesId(number) for key in keys for number in (key.series_id, key.baseline_series_id)}
+    slots = slots_of_series(connection, sides)
+    by_key = {
+        key: SlotPair(slots[SeriesId(key.series_id)], slots[SeriesId(key.baseline_series_id)]) for key in keys
+    }
+    further = [key for key, pair in by_key.items() if (key.device_id, pair) not in without]
+    if len(further) > MOST_AGAINST:
+        raise InvalidInput(
+            f"more than {MOST_AGAINST} pairs of devices and cells that were not planned as pairs",
+            hint="--model and --candidate select fewer",
+        )
+    found: defaultdict[SlotPair, list[DevicePoint]] = defaultdict(list)
+    comparisons: dict[SlotPair, Comparison] = {}
+    for compared in pairs.compared(further, across_controls=False):
+        newest = compared[0]
+        means = newest.means()
+        baseline_id, series_id = newest.series
+        if means.ratio is None or baseline_id is None or series_id is None:
+            continue
+        assert means.candidate_ns is not None
+        assert means.baseline_ns is not None
+        own = SlotPair(slots[series_id], slots[baseline_id])
+        cell = newest.candidate
+        comparisons[own] = Comparison(own, cell.model, cell.harness, cell.label, newest.baseline.label)
+        found[own].append(
+            DevicePoint(
+                device_id=cell.device_id,
+                matrix_id=cell.matrix_id,
+                cell_id=cell.cell_id,
+                time_ns=means.candidate_ns,
+                baseline_ns=means.baseline_ns,
+                ended_us=max(value.measured_us for side in newest.sides for value in side),
+            )
+        )
+    return PointsAgainst(by_slots=found, comparisons=[*comparisons.values()])
 
 
 def _inputs(connection: Connection, cells: Sequence[PairCell]) -> dict[CellId, SpeedupInputs]:

@@ -52,11 +52,16 @@ def measured_sides(
     sessions: Collection[MeasuredSession],
     *,
     labels: Collection[str] | None,
+    since: datetime | None = None,
 ) -> list[SeriesSide]:
-    """Return the measured cells of sessions, whether their points are stored or not."""
+    """Return the cells of sessions that were measured, at a time or later, with stored points or without."""
     series_id = (
         sa.select(measurements.c.series_id)
-        .where(measurements.c.cell_id == cells.c.cell_id, measurements.c.accepted)
+        .where(
+            measurements.c.cell_id == cells.c.cell_id,
+            measurements.c.accepted,
+            sa.true() if since is None else measurements.c.measured_at >= since,
+        )
         .order_by(measurements.c.measurement_id.desc())
         .limit(1)
         .correlate(cells)

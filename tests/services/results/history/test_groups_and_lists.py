@@ -1,13 +1,16 @@
 """Speedups over devices, trends of series, and lists of matrices; none of them reads all of the history."""
 
+import math
 from datetime import timedelta
+from statistics import mean
 from typing import Any
 
 import pytest
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import MatrixId
-from farm.core.errors import NotFound
+from farm.core.errors import InvalidInput, NotFound
+from farm.core.results.history.chosen_labels import PairChoice
 from farm.database.transaction import bind_tx
 from farm.services.matrices.views import list_matrix_summaries
 from farm.services.results.history.group_speedups import group_speedups
@@ -250,15 +253,46 @@ def test_groups_are_of_the_comparisons_that_are_chosen(farm: FarmRig, host: Host
         (flag,) = farm.read(group_speedups, GroupBy.ALL, candidate="warmup=2")
         assert flag in everything
         assert (flag.devices, flag.of_devices) == (1, 2)
-        for words in (
-            {"baseline": "int9"},
-            {"candidate": "int9"},
-            {"baseline": "int8", "candidate": "float"},
-        ):
+        for words in ({"baseline": "int9"}, {"candidate": "int9"}):
             with pytest.raises(NotFound):
                 farm.read(group_speedups, GroupBy.ALL, **words)
         with pytest.raises(NotFound, match="no model `mobilenet_v3`"):
             farm.read(group_speedups, GroupBy.ALL, model="mobilenet_v3")
+
+
+def test_groups_compare_any_two_cells_that_ran_in_one_block(farm: FarmRig, host: HostRig) -> None:
+    for number in (2, 3):
+        host.plug_in(f"phone-{number}")
+    host.earn_health()
+    farm.submit(devices={"virtual": True}, axes=THREE_FLAGS, baseline={"warmup": 0}, rounds=2)
+    host.run(Unsteady(farm))
+    choice = PairChoice(baseline="warmup=2", candidate="warmup=1")
+    for compute in (lambda: 0, lambda: compute_points(farm)):
+        compute()
+        (own,) = farm.read(group_speedups, GroupBy.ALL, baseline="warmup=2", candidate="warmup=1")
+        assert (own.devices, own.of_devices, own.model) == (3, 3, "mobilenet_v2")
+        by_device = [view.speedup or 0.0 for view in farm.read(list_latest_speedups, choice=choice)]
+        assert own.speedup == pytest.approx(math.exp(mean(map(math.log, by_device))))
+        assert own.low < own.speedup < own.high
+        assert own.ci_low is not None
+        assert own.ci_low < own.low
+        # Whoever planned it, one pair is one row.
+        both = farm.read(group_speedups, GroupBy.ALL, baseline="warmup=2")
+        assert [view.candidate.split()[-1] for view in both] == ["warmup=0", "warmup=1"]
+        assert own in both
+        now = farm.clock.now()
+        assert farm.read(group_speedups, GroupBy.ALL, baseline="warmup=2", at=now) == both
+        assert farm.read(group_speedups, GroupBy.ALL, baseline="warmup=2", since=now + timedelta(1)) == []
+
+
+def test_groups_of_cells_that_never_ran_in_one_block_are_refused(farm: FarmRig, host: HostRig) -> None:
+    for warmup in (1, 2):
+        axes = {**THREE_FLAGS, "warmup": [0, warmup]}
+        farm.submit(devices={"virtual": True}, axes=axes, baseline={"warmup": 0}, rounds=2)
+        host.run(good_evidence)
+    with pytest.raises(InvalidInput, match="no block") as refused:
+        farm.read(group_speedups, GroupBy.ALL, baseline="warmup=2", candidate="warmup=1")
+    assert refused.value.hint is not None
 
 
 def test_groups_are_as_they_were_known_then(farm: FarmRig, host: HostRig) -> None:
