@@ -216,6 +216,7 @@ class Farm:
         across_controls: bool = False,
         since: Past | None = None,
         at: Past | None = None,
+        limit: int | None = None,
     ) -> SpeedupFrame:
         """Return every candidate against its baseline: of a matrix, or the newest of each pair.
 
@@ -234,6 +235,7 @@ class Farm:
             across_controls=across_controls,
             since=past_time(since),
             at=known_at,
+            limit=limit,
         )
         return SpeedupFrame(views, as_of=as_of)
 
@@ -281,11 +283,17 @@ class Farm:
         harness: str | None = None,
         variant: str | None = None,
         since: Past | None = None,
+        limit: int | None = None,
     ) -> Frame[HistoryRow]:
         """Return the sessions of every series, filtered as by `farm history show`."""
         as_of = datetime.now(UTC)
         views = self.client.history(
-            device=device, model=model, harness=harness, variant=variant, since=past_time(since)
+            device=device,
+            model=model,
+            harness=harness,
+            variant=variant,
+            since=past_time(since),
+            limit=limit,
         )
         return history_frame(views, as_of=as_of)
 
@@ -298,6 +306,7 @@ class Farm:
         cause: ChangeCause | str | None = None,
         state: ChangeState | str | None = None,
         every: bool = False,
+        limit: int | None = None,
     ) -> Frame[ChangeView]:
         """Return what became slower, newest first; with `every` improvements, too."""
         as_of = datetime.now(UTC)
@@ -308,6 +317,7 @@ class Farm:
             cause=None if cause is None else _choice(ChangeCause, cause, "cause"),
             state=None if state is None else _choice(ChangeState, state, "state"),
             every=every,
+            limit=limit,
         )
         return change_frame(views, as_of=as_of)
 

@@ -116,9 +116,13 @@ class FarmClient(ResultQueries, ExportQueries, ImportQueries, AccessQueries):
     def retirement(self, name: str) -> RetirementPlan:
         return self._get(RetirementPlan, f"{_device_path(name)}/retirement")
 
-    def alarms(self, *, cleared: bool = False) -> list[AlarmView]:
+    def alarms(
+        self, *, cleared: bool = False, since: datetime | None = None, limit: int | None = None
+    ) -> list[AlarmView]:
         """Return the open alarms, the oldest first; with `cleared` the newest of all."""
-        return self._get(list[AlarmView], "/alarms", cleared=cleared or None)
+        return self._get(
+            list[AlarmView], "/alarms", cleared=cleared or None, since=time_text(since), limit=limit
+        )
 
     def clear_alarm(self, alarm_id: int, request: ClearRequest) -> Alarm:
         return self._post(Alarm, f"/alarms/{alarm_id}/clear", request.model_dump(mode="json"))

@@ -6,9 +6,15 @@ from datetime import datetime
 from farm.client.connection import FarmConnection, QueryValue
 from farm.core.base.ids import CellId, MatrixId
 from farm.core.results.history.recorded_change import ChangeCause, ChangeState
-from farm.wire.documents.matrices.matrices import SpeedupView
-from farm.wire.documents.results.changes import ChangeDetail, ChangeStateRequest, ChangeView
+from farm.wire.documents.matrices.matrices import MAX_SPEEDUPS_PAGE, SpeedupView
+from farm.wire.documents.results.changes import (
+    MAX_CHANGES_PAGE,
+    ChangeDetail,
+    ChangeStateRequest,
+    ChangeView,
+)
 from farm.wire.documents.results.history import (
+    MAX_HISTORY_PAGE,
     GroupBy,
     GroupSpeedupView,
     RetractPage,
@@ -16,6 +22,23 @@ from farm.wire.documents.results.history import (
     SeriesHistory,
 )
 from farm.wire.documents.results.samples import SampledCell
+
+
+class _Left:
+    """How many rows of a listing are still asked for; None: all."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._left = limit
+
+    def page(self, most: int) -> int | None:
+        """Return how many rows the next page may have; None: as many as the farm gives."""
+        return None if self._left is None else min(self._left, most)
+
+    def is_none_after(self, rows: int) -> bool:
+        """Count the rows of a page; return whether no more are asked for."""
+        if self._left is not None:
+            self._left -= rows
+        return self._left is not None and self._left <= 0
 
 
 class ResultQueries(FarmConnection):
@@ -34,25 +57,30 @@ class ResultQueries(FarmConnection):
         across_controls: bool = False,
         since: datetime | None = None,
         at: datetime | None = None,
+        limit: int | None = None,
     ) -> Iterator[SpeedupView]:
         """Yield every candidate against its baseline, filtered by matrix, device and model, page by page.
 
         With words of a baseline's or a candidate's label, only such pairs, planned or not; with `name` or
         `mine`, only of matrices of this name or of the caller; with `since`, only of sessions since then;
-        with `at`, as known then.
+        with `at`, as known then; with `limit`, so many at most.
         """
         filters: dict[str, QueryValue] = {"matrix_id": matrix_id, "device": device, "model": model}
         filters |= {"baseline": baseline, "candidate": candidate, "name": name, "mine": mine or None}
         filters |= {"since": time_text(since), "at": time_text(at)}
+        filters["across_controls"] = across_controls or None
         last: CellId | None = None
+        left = _Left(limit)
         while page := self._get(
-            list[SpeedupView], "/speedups", **filters, across_controls=across_controls or None, after=last
+            list[SpeedupView], "/speedups", **filters, after=last, limit=left.page(MAX_SPEEDUPS_PAGE)
         ):
             # A farm of an earlier release has no pages: it returns the whole list each time.
             if page[-1].cell_id == last:
                 break
             yield from page
             last = page[-1].cell_id
+            if left.is_none_after(len(page)):
+                break
 
     def history(
         self,
@@ -62,14 +90,23 @@ class ResultQueries(FarmConnection):
         harness: str | None = None,
         variant: str | None = None,
         since: datetime | None = None,
+        limit: int | None = None,
     ) -> Iterator[SeriesHistory]:
-        """Yield the history of every series, by device, model, harness, variant and time, page by page."""
+        """Yield the history of every series, by device, model, harness, variant and time, page by page.
+
+        With `limit`, of so many series at most.
+        """
         filters = {"device": device, "model": model, "harness": harness, "variant": variant}
         filters["since"] = time_text(since)
         after = 0
-        while page := self._get(list[SeriesHistory], "/history", **filters, after=after):
+        left = _Left(limit)
+        while page := self._get(
+            list[SeriesHistory], "/history", **filters, after=after, limit=left.page(MAX_HISTORY_PAGE)
+        ):
             yield from page
             after = page[-1].series_id
+            if left.is_none_after(len(page)):
+                break
 
     def group_speedups(
         self,
@@ -102,14 +139,20 @@ class ResultQueries(FarmConnection):
         cause: ChangeCause | None = None,
         state: ChangeState | None = None,
         every: bool = False,
+        limit: int | None = None,
     ) -> Iterator[ChangeView]:
         """Yield the changes that were found, those told last first; without `every`, only what is slower."""
         filters: dict[str, QueryValue] = {"device": device, "model": model, "cause": cause, "state": state}
         filters |= {"since": time_text(since), "all": every or None}
         after: int | None = None
-        while page := self._get(list[ChangeView], "/changes", **filters, after=after):
+        left = _Left(limit)
+        while page := self._get(
+            list[ChangeView], "/changes", **filters, after=after, limit=left.page(MAX_CHANGES_PAGE)
+        ):
             yield from page
             after = page[-1].change_id
+            if left.is_none_after(len(page)):
+                break
 
     def change(self, change_id: int) -> ChangeDetail:
         """Return a change with its evidence."""

@@ -1,5 +1,6 @@
 """Text formatting that several commands share, and durations that users write."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -179,6 +180,12 @@ def past_moment(text: str | None, *, option: str) -> datetime | None:
     if moment.year < 1970:
         raise InvalidInput(f"{option} {text} lies before 1970", hint="give a later date")
     return moment
+
+
+def past_seconds(text: str | None, *, option: str) -> int | None:
+    """Return how many seconds ago a time was, as `past_moment` reads it; None without a text."""
+    moment = past_moment(text, option=option)
+    return None if moment is None else math.ceil((datetime.now().astimezone() - moment).total_seconds())
 
 
 def is_listed(at: datetime, label: str, *, since: datetime | None, name: str | None) -> bool:

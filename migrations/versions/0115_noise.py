@@ -1,4 +1,4 @@
-"""Causes of changes: what nothing explains is unknown, and what soon went back is noise."""
+"""Causes of changes: what nothing explains is unknown, what soon went back is noise; alarms since a time."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -13,6 +13,7 @@ _CAUSES = ("file", "program", "os", "device", "drift", "method")
 
 
 def upgrade() -> None:
+    op.create_index("ix_alarms_raised_at", "alarms", ["raised_at", "alarm_id"], unique=False)
     with op.batch_alter_table("changes", table_kwargs={"sqlite_autoincrement": True}) as batch_op:
         batch_op.add_column(sa.Column("is_passing", sa.Boolean(), nullable=False, server_default=sa.false()))
         batch_op.drop_constraint(op.f(_KNOWN), type_="check")
@@ -34,6 +35,7 @@ def downgrade() -> None:
         batch_op.drop_constraint(op.f(_KNOWN), type_="check")
         batch_op.create_check_constraint(op.f(_KNOWN), _listed(*_CAUSES))
         batch_op.drop_column("is_passing")
+    op.drop_index("ix_alarms_raised_at", table_name="alarms")
 
 
 def _listed(*causes: str) -> str:

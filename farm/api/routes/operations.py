@@ -1,15 +1,17 @@
 """Routes for events, listed or followed, and alarms."""
 
 import asyncio
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
 from farm.api.context import Context, Farm
 from farm.api.http.authorization import Operator, Viewer, as_caller
+from farm.api.http.past_times import past_time
 from farm.core.errors import FarmBusy
 from farm.core.operations.alarm import Alarm
-from farm.services.operations.alarms import clear_by_operator, list_alarms
+from farm.services.operations.alarms import MOST_ALARMS, clear_by_operator, list_alarms
 from farm.services.operations.events import EventQuery, event_filter, last_page, next_page
 from farm.store.operations.event_log import EventFilter
 from farm.store.operations.event_watermark import EventWatermark, event_watermark, unfinished_writers
@@ -107,9 +109,12 @@ async def get_alarms(
     _: Viewer,
     farm: Farm,
     cleared: Annotated[bool, Query(description="The newest, cleared ones too.")] = False,
+    since: datetime | None = None,
+    limit: Annotated[int | None, Query(ge=1, le=MOST_ALARMS)] = None,
 ) -> list[AlarmView]:
-    """Return the open alarms, the oldest first; with `cleared` the newest of all."""
-    return await farm.database.read_async(list_alarms, cleared=cleared)
+    """Return the open alarms, the oldest first; with `cleared` the newest of all, 200 without a limit."""
+    begin = past_time("since", since, now=farm.clock.now())
+    return await farm.database.read_async(list_alarms, cleared=cleared, since=begin, limit=limit)
 
 
 @router.post("/alarms/{alarm_id}/clear")

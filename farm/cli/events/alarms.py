@@ -10,12 +10,12 @@ from rich.text import Text
 
 from farm.cli.shell.address import connect, show_view
 from farm.cli.shell.identity import operator_request
-from farm.cli.shell.options import Json
+from farm.cli.shell.options import Json, Since
 from farm.cli.shell.output import print_done, print_notice
 from farm.cli.shell.tables import Listing, name, prose
 from farm.client.farm_client import FarmClient
 from farm.core.errors import FarmError
-from farm.presentation.text import local_time_text, plural
+from farm.presentation.text import local_time_text, past_moment, plural
 from farm.wire.documents.operations import AlarmView, ClearRequest
 
 app = typer.Typer()
@@ -25,6 +25,10 @@ app = typer.Typer()
 def alarms(
     context: typer.Context,
     every: Annotated[bool, typer.Option("--all", help="The newest alarms, including cleared ones.")] = False,
+    since: Since = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, max=1000, metavar="N", help="At most so many; with --all 200.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List the open alarms: devices and hosts that are silent or slow, work that has stalled.
@@ -33,7 +37,8 @@ def alarms(
     """
     if context.invoked_subcommand is not None:
         return
-    show_view(lambda farm: farm.alarms(cleared=every), alarm_table, as_json=as_json)
+    begin = past_moment(since, option="--since")
+    show_view(lambda farm: farm.alarms(cleared=every, since=begin, limit=limit), alarm_table, as_json=as_json)
 
 
 @app.command()

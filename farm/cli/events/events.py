@@ -14,7 +14,7 @@ from farm.cli.shell.output import print_data, print_json_line, print_notice
 from farm.client.connection import QueryValue
 from farm.client.farm_client import FarmClient
 from farm.core.errors import FarmFault, InvalidInput
-from farm.presentation.text import seconds
+from farm.presentation.text import past_seconds
 from farm.wire.documents.operations import EventPage, LoggedEvent
 
 _WHO_WIDTH = 14
@@ -82,7 +82,7 @@ def events(
         str | None, typer.Option(metavar="KIND", help="Events of one kind; docs/events.md lists the kinds.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Events of the last 90s, 30m, 2h, 7d.")
+        str | None, typer.Option(metavar="DATE", help="Only what is since: 2026-03-01, 30m, 2h or 7d.")
     ] = None,
     limit: Annotated[
         int, typer.Option(min=1, max=_MAX_LIMIT, metavar="N", help="Number of events, the newest ones.")
@@ -98,14 +98,15 @@ def events(
 
     Example: farm events --follow --subject device:pixel-8
     """
+    since_s = past_seconds(since, option="--since")
     query: dict[str, QueryValue] = {"subject": subject, "actor": actor, "kind": kind, "limit": limit}
     if all_events:
         if follow:
             raise InvalidInput("--all ends with the newest event", hint="leave --all or --follow out")
-        _export(query | {"since_s": None if since is None else seconds(since)}, _printer(as_json=as_json))
+        _export(query | {"since_s": since_s}, _printer(as_json=as_json))
         return
     with connect() as farm:
-        page = farm.events({**query, "since_s": None if since is None else seconds(since)})
+        page = farm.events({**query, "since_s": since_s})
         print_event = _printer(as_json=as_json)
         for event in page.events:
             print_event(event)

@@ -47,6 +47,7 @@ def show_history(
         str | None, typer.Option(metavar="TEXT", help="Only variants with this text in their name.")
     ] = None,
     since: Since = None,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many series.")] = None,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print the points as CSV, for `farm history detect`.")
     ] = False,
@@ -62,7 +63,9 @@ def show_history(
         raise InvalidInput("--csv and --json go not together", hint="leave one of them out")
     begin = past_moment(since, option="--since")
     with connect() as farm:
-        histories = farm.history(device=device, model=model, harness=harness, variant=variant, since=begin)
+        histories = farm.history(
+            device=device, model=model, harness=harness, variant=variant, since=begin, limit=limit
+        )
         if as_json:
             print_json_list(histories)
         elif as_csv:

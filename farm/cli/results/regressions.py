@@ -68,7 +68,15 @@ def regressions(
     with connect() as farm:
         listed = list(
             islice(
-                farm.changes(since=begin, device=device, model=model, cause=cause, state=state, every=every),
+                farm.changes(
+                    since=begin,
+                    device=device,
+                    model=model,
+                    cause=cause,
+                    state=state,
+                    every=every,
+                    limit=limit + 1,
+                ),
                 limit + 1,
             )
         )

@@ -82,6 +82,8 @@ alarms = sa.Table(
     sa.CheckConstraint("(cleared_at IS NULL) = (cleared_by IS NULL)", name="cleared_has_actor"),
     **NO_NUMBER_REUSE,
 )
+# The newest alarms, or those since a time.
+sa.Index("ix_alarms_raised_at", alarms.c.raised_at, alarms.c.alarm_id)
 # A condition raises one alarm, however often it is detected.
 sa.Index(
     "uq_alarms_one_open_per_kind",

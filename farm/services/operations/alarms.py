@@ -1,6 +1,7 @@
 """List, raise and clear alarms: what an operator should see to, because the farm cannot fix it."""
 
 from dataclasses import fields
+from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
@@ -14,8 +15,8 @@ from farm.store.operations import alarms as alarm_store
 from farm.wire.documents.operations import AlarmView, ClearRequest
 
 _FIELDS = tuple(field.name for field in fields(Alarm))
-#: The number that are listed where cleared ones are asked for, too.
-LAST_ALARMS = 200
+#: The number that are listed where cleared ones are asked for, too, and at most.
+LAST_ALARMS, MOST_ALARMS = 200, 1000
 
 
 def clear_alarm(tx: Tx, kind: AlarmKind, subject: AlarmSubject, subject_id: str, *, cause: str) -> bool:
@@ -25,13 +26,20 @@ def clear_alarm(tx: Tx, kind: AlarmKind, subject: AlarmSubject, subject_id: str,
 
 
 def list_alarms(
-    connection: Connection, *, cleared: bool = False, limit: int | None = None
+    connection: Connection,
+    *,
+    cleared: bool = False,
+    since: datetime | None = None,
+    limit: int | None = None,
 ) -> list[AlarmView]:
-    """Return the open alarms, oldest first, `limit` at most; or the newest of all, newest first."""
+    """Return the open alarms, oldest first; or the newest of all, newest first, 200 without a limit.
+
+    With `since`, they are those that were raised since then.
+    """
     listed = (
-        alarm_store.last_alarms(connection, limit=LAST_ALARMS)
+        alarm_store.last_alarms(connection, since=since, limit=limit or LAST_ALARMS)
         if cleared
-        else alarm_store.open_alarms(connection, limit=limit)
+        else alarm_store.open_alarms(connection, since=since, limit=limit)
     )
     device_by_alarm = alarm_store.devices_of_alarms(connection, listed)
     label_by_device = device_labels(connection, {*device_by_alarm.values()})

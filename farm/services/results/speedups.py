@@ -44,14 +44,14 @@ from farm.store.results.looks import looks_of_cells
 from farm.store.results.measurements import Measurement
 from farm.store.results.past_pairs import duplicates_of
 from farm.store.results.provenance import builds_of_each
-from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.matrices.matrices import MAX_SPEEDUPS_PAGE, SpeedupView
 
 #: For queries of the rows behind another one.
 AFTER_HINT = "`after` is the cell_id of the last comparison on the page before"
 #: Of a pair that was not planned.
 NEVER_TOGETHER = "never started in one block, and only starts of one block are compared"
 #: Of comparisons that are shown together there are so many at most.
-PAGE = 2000
+PAGE = MAX_SPEEDUPS_PAGE
 UsedRounds = tuple[tuple[RoundPair, ...], tuple[Exclusion, ...]]
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Collection
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -70,15 +71,25 @@ def count_open(connection: Connection) -> int:
     return connection.execute(query).scalar_one()
 
 
-def open_alarms(connection: Connection, *, limit: int | None = None) -> list[Alarm]:
-    """Return the open alarms, oldest first: all, or so many."""
+def open_alarms(
+    connection: Connection, *, since: datetime | None = None, limit: int | None = None
+) -> list[Alarm]:
+    """Return the open alarms, oldest first: all, or so many; with `since`, those raised since then."""
     query = sa.select(alarms).where(alarms.c.cleared_at.is_(None)).order_by(alarms.c.alarm_id).limit(limit)
+    if since is not None:
+        query = query.where(alarms.c.raised_at >= since)
     return [to_record(Alarm, row) for row in connection.execute(query)]
 
 
-def last_alarms(connection: Connection, *, limit: int) -> list[Alarm]:
-    """Return the last alarms, cleared ones included, newest first."""
-    query = sa.select(alarms).order_by(alarms.c.alarm_id.desc()).limit(limit)
+def last_alarms_query(*, since: datetime | None, limit: int) -> sa.Select[Any]:
+    """Return the query of the last alarms, cleared ones included, newest first."""
+    query = sa.select(alarms).order_by(alarms.c.raised_at.desc(), alarms.c.alarm_id.desc()).limit(limit)
+    return query if since is None else query.where(alarms.c.raised_at >= since)
+
+
+def last_alarms(connection: Connection, *, since: datetime | None = None, limit: int) -> list[Alarm]:
+    """Return the last alarms, cleared ones included, newest first; with `since`, those raised since then."""
+    query = last_alarms_query(since=since, limit=limit)
     return [to_record(Alarm, row) for row in connection.execute(query)]
 
 

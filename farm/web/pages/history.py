@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
@@ -11,7 +12,10 @@ from fastapi.responses import Response
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import SeriesId
+from farm.core.base.spec_errors import name_hint
+from farm.core.errors import InvalidInput
 from farm.core.results.history.change_text import effect_text, version_text
+from farm.core.results.history.recorded_change import ChangeCause, ChangeState
 from farm.database.transaction import Tx
 from farm.presentation.changes import (
     change_devices,
@@ -35,6 +39,8 @@ from farm.wire.documents.results.changes import ChangeView
 from farm.wire.documents.results.history import SeriesHistory
 
 router = APIRouter(route_class=PageRoute)
+
+E = TypeVar("E", bound=StrEnum)
 
 _SERIES = 12
 _CHANGES = 50
@@ -157,11 +163,14 @@ async def get_changes(
     since: Annotated[str, Query(max_length=40)] = "",
     model: Filter = "",
     device: Filter = "",
+    cause: Filter = "",
+    state: Filter = "",
     all: bool = False,
     after: Count | None = None,
 ) -> Response:
     """Show what became slower, or every change: since when, by how much, where, and because of what."""
     begin = past_moment(since or None, option="since")
+    of_cause, of_state = _chosen(ChangeCause, cause, "cause"), _chosen(ChangeState, state, "state")
 
     def rows(tx: Tx) -> Mapping[str, Any]:
         changes = list_changes(
@@ -169,6 +178,8 @@ async def get_changes(
             since=begin,
             model=model or None,
             device=device or None,
+            cause=of_cause,
+            state=of_state,
             all=all,
             after=after,
             limit=_CHANGES,
@@ -188,8 +199,26 @@ async def get_changes(
         since=since,
         model=model,
         device=device,
+        cause=cause,
+        causes=[*ChangeCause],
+        state=state,
+        states=[*ChangeState],
         all=all,
     )
+
+
+def _chosen(kind: type[E], text: str, name: str) -> E | None:
+    """Return the value that a filter names; None without one.
+
+    Raises:
+        InvalidInput: there is no such value.
+    """
+    if not text:
+        return None
+    try:
+        return kind(text)
+    except ValueError:
+        raise InvalidInput(f"{name}: there is no `{text}`", hint=name_hint(text, [*kind])) from None
 
 
 def change_row(change: ChangeView) -> Mapping[str, str]:

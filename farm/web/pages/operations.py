@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.database.transaction import Tx
+from farm.presentation.text import past_moment, past_seconds
 from farm.services.operations.alarms import list_alarms
 from farm.services.operations.events import EventQuery, event_filter, last_page
 from farm.store.operations.event_watermark import event_watermark
@@ -32,10 +33,16 @@ async def get_events(
     subject: Filter = "",
     actor: Filter = "",
     kind: Filter = "",
+    since: Annotated[str, Query(max_length=40)] = "",
     before: Count | None = None,
 ) -> Response:
     """Show events, the newest first."""
-    query = EventQuery(subject=subject or None, actor=actor or None, kind=kind or None)
+    query = EventQuery(
+        subject=subject or None,
+        actor=actor or None,
+        kind=kind or None,
+        since_s=past_seconds(since or None, option="since"),
+    )
 
     def rows(tx: Tx) -> Mapping[str, Any]:
         filters = event_filter(tx, query)
@@ -54,18 +61,24 @@ async def get_events(
         subject=subject,
         actor=actor,
         kind=kind,
+        since=since,
         before=before,
     )
 
 
 @router.get("/alarms")
 async def get_alarms(
-    request: Request, caller: Viewer, part: str | None = None, cleared: bool = False
+    request: Request,
+    caller: Viewer,
+    part: str | None = None,
+    cleared: bool = False,
+    since: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
     """Show the open alarms, or the newest of all."""
+    begin = past_moment(since or None, option="since")
 
     def rows(tx: Tx) -> Mapping[str, Any]:
-        return {"alarms": list_alarms(tx.connection, cleared=cleared)}
+        return {"alarms": list_alarms(tx.connection, cleared=cleared, since=begin)}
 
     return await render_page(
         request,
@@ -75,4 +88,5 @@ async def get_alarms(
         parts={"rows": rows},
         title="Alarms",
         cleared=cleared,
+        since=since,
     )

@@ -10,6 +10,7 @@ from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import CellId, MatrixId
 from farm.core.errors import InvalidInput
+from farm.core.results.history.chosen_labels import PairChoice
 from farm.database.transaction import Tx
 from farm.presentation.labels import device_name
 from farm.presentation.pivot import pivots
@@ -19,6 +20,7 @@ from farm.services.matrices.views import first_page_size
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.speedups import PAGE, list_speedups
 from farm.store.matrices.matrices import get_matrix
+from farm.store.matrices.search import MatrixFilter
 from farm.web.charts.forest_blocks import speedup_blocks
 from farm.web.http.csv_response import columns_of, csv_response
 from farm.web.http.page_route import PageRoute
@@ -27,6 +29,8 @@ from farm.wire.base import Count
 from farm.wire.documents.matrices.matrices import SpeedupView
 
 router = APIRouter(route_class=PageRoute)
+
+Label = Annotated[str, Query(max_length=256)]
 
 #: Rows of a page at most.
 _ROWS = 500
@@ -69,11 +73,17 @@ async def get_speedups(
     model: Annotated[str, Query(max_length=128)] = "",
     since: Annotated[str, Query(max_length=40)] = "",
     at: Annotated[str, Query(max_length=40)] = "",
+    baseline: Label = "",
+    candidate: Label = "",
+    name: Label = "",
+    mine: bool = False,
     pivot: bool = False,
     after: Count | None = None,
 ) -> Response:
     """Show the comparisons of a matrix, or the newest of each pair, by device or as a pivot."""
-    load = _pages(matrix, device=device, model=model, since=since, at=at)
+    choice = _choice(baseline, candidate)
+    which = _which(matrix, name, caller.actor if mine else None)
+    load = _pages(matrix, choice, which, device=device, model=model, since=since, at=at)
     size = _ROWS if matrix is not None or device or pivot else _ROWS_OF_ALL
 
     def shown(tx: Tx) -> tuple[Sequence[SpeedupView], Mapping[str, Any]]:
@@ -105,6 +115,10 @@ async def get_speedups(
         model=model,
         since=since,
         at=at,
+        baseline=baseline,
+        candidate=candidate,
+        name=name,
+        mine=mine,
         pivot=pivot,
         legend=LEGEND,
     )
@@ -112,16 +126,22 @@ async def get_speedups(
 
 @router.get("/speedups.csv")
 async def get_speedups_csv(
-    _: Viewer,
+    caller: Viewer,
     farm: Farm,
     matrix: Count | None = None,
     device: Annotated[str, Query(max_length=128)] = "",
     model: Annotated[str, Query(max_length=128)] = "",
     since: Annotated[str, Query(max_length=40)] = "",
     at: Annotated[str, Query(max_length=40)] = "",
+    baseline: Label = "",
+    candidate: Label = "",
+    name: Label = "",
+    mine: bool = False,
 ) -> Response:
     """Return the comparisons with their numbers in full."""
-    load = _pages(matrix, device=device, model=model, since=since, at=at)
+    choice = _choice(baseline, candidate)
+    which = _which(matrix, name, caller.actor if mine else None)
+    load = _pages(matrix, choice, which, device=device, model=model, since=since, at=at)
 
     async def page(last: SpeedupView | None) -> list[SpeedupView]:
         behind = None if last is None else last.cell_id
@@ -131,8 +151,30 @@ async def get_speedups_csv(
     return await csv_response(name, page, columns_of(*_CSV_COLUMNS))
 
 
+def _choice(baseline: str, candidate: str) -> PairChoice | None:
+    """Return the pairs that are asked for; None: those that were planned."""
+    if not (baseline or candidate):
+        return None
+    return PairChoice(baseline=baseline or None, candidate=candidate or None)
+
+
+def _which(matrix: int | None, name: str, submitted_by: str | None) -> MatrixFilter | None:
+    """Return which matrices count; None: all.
+
+    Raises:
+        InvalidInput: a matrix is given, too.
+    """
+    if not (name or submitted_by):
+        return None
+    if matrix is not None:
+        raise InvalidInput("name and mine: go with all matrices, not with one", hint="leave them out")
+    return MatrixFilter(name=name or None, submitted_by=submitted_by)
+
+
 def _pages(
     matrix: int | None,
+    choice: PairChoice | None,
+    which: MatrixFilter | None,
     *,
     device: str,
     model: str,
@@ -152,11 +194,14 @@ def _pages(
         "device": device or None,
         "model": model or None,
         "across_controls": False,
+        "choice": choice,
     }
 
     def page(tx: Tx, after: CellId | None, limit: int) -> list[SpeedupView]:
         if matrix is None:
-            return list_latest_speedups(tx.connection, since=begin, after=after, limit=limit, **filters)
+            return list_latest_speedups(
+                tx.connection, which=which, since=begin, after=after, limit=limit, **filters
+            )
         return list_speedups(tx.connection, matrix_id=MatrixId(matrix), after=after, limit=limit, **filters)
 
     return page

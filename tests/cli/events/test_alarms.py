@@ -235,3 +235,20 @@ def test_a_device_that_was_labelled_since_is_named_by_its_label(
     assert run("events", "--kind", "device_found", "--json") == 0
     event = json.loads(capsys.readouterr().out)
     assert (event["subject_id"], event["device_label"]) == ("phone-12", "bench-b")
+
+
+def test_alarms_are_listed_since_a_time_that_has_passed(
+    farm: HttpFarm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for device_id in ("phone-1", "phone-2"):
+        tell(farm, device_id)
+    for words, count in ((("--limit", "1"), 1), (("--all", "--limit", "1"), 1), (("--all",), 2)):
+        assert run("alarms", "--json", *words) == 0
+        assert len(json.loads(capsys.readouterr().out)) == count
+    for command in ("alarms", "events", "regressions", "history", "speedups"):
+        assert run(command, "--since", "2999-01-01") != 0
+        printed = capsys.readouterr().err
+        assert "lies in the future" in printed
+        assert "hint: give a time that has passed" in printed
+        assert run(command, "--since", "1990-01-01") == 0
+        capsys.readouterr()

@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from benchfarm import Farm
@@ -56,6 +57,10 @@ def cause(view: Any, device: str) -> str:
     waiting = MatrixPendingView.model_validate(view)
     (found,) = (each for each in waiting.devices if each.device_id == device)
     return str(found.reasons[0].cause)
+
+
+def ten_years_ago() -> datetime:
+    return datetime.now(UTC) - timedelta(days=3650)
 
 
 def starting(texts: Sequence[str], start: str) -> str:
@@ -288,6 +293,32 @@ QUESTIONS = (
         in_python=lambda farm: str(len(farm.regressions())),
         path="/changes",
         on_page=lambda page: str(len(page.column("change"))),
+    ),
+    Question(
+        text="Which of them has the file as its cause?",
+        command="regressions --cause file --state new",
+        in_json=lambda changes: str(changes[0]["change_id"]),
+        in_python=lambda farm: str(row(farm.regressions(cause="file", state="new"))["change_id"]),
+        path="/changes?cause=file&state=new",
+        on_page=lambda page: page.column("change")[0],
+    ),
+    Question(
+        text="Which alarm was raised in the last ten years?",
+        command="alarms --since 10y --limit 1",
+        in_json=lambda alarms: str(alarms[0]["message"]),
+        in_python=lambda farm: farm.client.alarms(since=ten_years_ago(), limit=1)[0].message,
+        path="/alarms?since=10y",
+        on_page=lambda page: starting(page.items, "regression: change 1 ").split(" `farm")[0],
+    ),
+    Question(
+        text="How many times as fast is float32 as int8-core, which no matrix planned?",
+        command="speedups 1 --baseline int8-core --candidate float32 --limit 1",
+        in_json=lambda views: ratio_text(views[0]["speedup"]),
+        in_python=lambda farm: ratio_text(
+            row(farm.speedups(matrix=1, baseline="int8-core", candidate="float32", limit=1))["speedup"]
+        ),
+        path="/speedups?matrix=1&baseline=int8-core&candidate=float32",
+        on_page=lambda page: page.row("float32")["speedup"],
     ),
     Question(
         text="Which program of the harness is in use?",

@@ -17,9 +17,10 @@ from tests.web.conftest import PageFarm
 _TEMPLATES = Path(farm.web.__file__).parent / "templates"
 #: Pages with their filters, each with a value; some go only without others.
 _FILTERED: tuple[tuple[str, dict[str, str]], ...] = (
-    ("/alarms", {"cleared": "true"}),
+    ("/alarms", {"cleared": "true", "since": "30d"}),
     ("/changes", {"model": "mobilenet_v2", "device": "virtual-1", "since": "30d", "all": "true"}),
-    ("/events", {"subject": "matrix:1", "actor": "farm", "kind": "matrix_submitted"}),
+    ("/changes", {"cause": "noise", "state": "invalid"}),
+    ("/events", {"subject": "matrix:1", "actor": "farm", "kind": "matrix_submitted", "since": "30d"}),
     (
         "/history",
         {
@@ -34,6 +35,8 @@ _FILTERED: tuple[tuple[str, dict[str, str]], ...] = (
     ("/speedups", {"matrix": "1", "model": "mobilenet_v2", "device": "virtual-1", "pivot": "true"}),
     ("/speedups", {"model": "mobilenet_v2", "device": "virtual-1", "since": "30d", "pivot": "true"}),
     ("/speedups", {"model": "mobilenet_v2", "at": "2026-01-01"}),
+    ("/speedups", {"matrix": "1", "baseline": "int8-core", "candidate": "float32"}),
+    ("/speedups", {"name": "two precisions", "mine": "true"}),
 )
 
 

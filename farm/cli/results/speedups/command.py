@@ -71,6 +71,7 @@ def speedups(
     since: Since = None,
     at: At = None,
     by: ByOption = None,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many rows.")] = None,
     as_json: Json = False,
 ) -> None:
     """Compare every candidate with its baseline, by device.
@@ -85,10 +86,12 @@ def speedups(
     for option, value in (("--since", begin), ("--name", part), ("--mine", mine or None)):
         if matrix_id is not None and value is not None:
             raise InvalidInput(f"{option} goes with all matrices, not with one", hint="leave one of them out")
+    if gate is not None and limit is not None:
+        raise InvalidInput("--gate judges all rows, --limit leaves some out", hint="leave one of them out")
     if begin is not None and known_at is not None and begin > known_at:
         raise InvalidInput("--since is later than --at", hint="give an earlier --since")
     if by is not None:
-        flags = (across_controls or None, pivot or None, mine or None)
+        flags = (across_controls or None, pivot or None, mine or None, limit)
         check_by(by, others=(matrix_id, device, gate, part, *flags))
         with connect() as farm:
             groups = farm.group_speedups(
@@ -108,13 +111,17 @@ def speedups(
             across_controls=across_controls,
             since=begin,
             at=known_at,
+            limit=None if sort else limit,
         )
+        if limit is not None and sort is not None:
+            views = iter(in_order(list(views), sort)[:limit])
         if gate is not None:
             views = iter(compared := list(views))
         if as_json:
             print_json_list(views if sort is None else in_order(list(views), sort))
         else:
-            print_speedups(views, pivot=pivot, order=sort)
+            is_filtered = any((device, model, baseline, candidate, part, mine, since, at))
+            print_speedups(views, pivot=pivot, order=sort, is_filtered=is_filtered)
     if across_controls and not as_json:
         print_notice(
             "Runs of different control levels are included: the difference may be caused by the controls."
@@ -149,14 +156,19 @@ def in_order(views: Sequence[TimedT], order: Order | None) -> list[TimedT]:
 
 
 def print_speedups(
-    comparisons: Iterable[SpeedupView], *, pivot: bool = False, order: Order | None = None
+    comparisons: Iterable[SpeedupView],
+    *,
+    pivot: bool = False,
+    order: Order | None = None,
+    is_filtered: bool = False,
 ) -> None:
     """Print the table to stdout, and hints to stderr; without an order, rows are as in their matrix."""
     views = first_rows(
         comparisons, where_all_are="--device and --model select fewer, `farm speedups --json` prints all."
     )
     if not views:
-        print_notice("No comparisons yet: `farm matrix list` shows the progress of matrices.")
+        none = "No comparison of that: fewer filters may show some" if is_filtered else "No comparisons yet"
+        print_notice(f"{none}; `farm matrix list` shows the progress of matrices.")
         return
     console = out()
     draw = pivot_tables if pivot else speedup_table

@@ -9,8 +9,8 @@ from farm.core.results.history.recorded_change import ChangeCause, ChangedPart, 
 
 #: A level that lasts for so many days at most passes.
 _PASSES_WITHIN_DAYS = 30
-#: So many sessions in a row at the level before say so.
-_SESSIONS_BACK = 5
+#: So many sessions in a row at the level before say so, behind so many at the new one.
+_SESSIONS_BACK, _SESSIONS_AWAY = 5, 3
 #: A change takes another one back if it is as large up to this factor.
 _AS_LARGE = 2.0
 
@@ -53,8 +53,8 @@ def may_pass(change: Change) -> bool:
 def went_back(levels: SeriesLevels, delta: float) -> bool:
     """Return whether sessions since are nearer to the level before a change than to the new one.
 
-    They are five in a row, the first of them within 30 days after the change. Detection tells no return of a
-    level that it has seen a few sessions of.
+    They are five in a row, the first of them within 30 days after the change, behind three at the new level,
+    and most of those that follow. Detection tells no return of a level that it has seen a few sessions of.
     """
     old = levels.values_before()
     if not old:
@@ -64,6 +64,8 @@ def went_back(levels: SeriesLevels, delta: float) -> bool:
     days = [point.day - levels.after[0].day for point in levels.after]
     return any(
         all(is_back[start : start + _SESSIONS_BACK])
+        and is_back[:start].count(False) >= _SESSIONS_AWAY
+        and 2 * sum(is_back[start:]) > len(is_back) - start
         for start in range(len(is_back) - _SESSIONS_BACK + 1)
         if days[start] <= _PASSES_WITHIN_DAYS
     )

@@ -24,6 +24,8 @@ from farm.wire.documents.results.results import MetricView, ReadingView, ResultV
 
 #: Jobs that one answer lists at most.
 MAX_JOBS_PAGE = 5000
+#: Comparisons that one answer lists at most.
+MAX_SPEEDUPS_PAGE = 2000
 
 
 class FarmView(Wire):

@@ -18,6 +18,7 @@ from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.history.retractions import apply_retraction
 from farm.services.results.history.trends import list_histories
 from farm.store.matrices.search import MatrixFilter, index_names, matrices_query
+from farm.store.operations.alarms import last_alarms_query
 from farm.wire.documents.results.history import GroupBy, RetractRequest, VersionPart
 from tests.services.results.history.test_latest_speedups import Unsteady, measured, register_program
 from tests.support.database.sent_statements import sent_to
@@ -222,6 +223,20 @@ def test_the_matrices_since_a_time_are_found_by_their_time(farm: FarmRig) -> Non
         return str(query.compile(connection, compile_kwargs={"literal_binds": True}))
 
     assert "ix_matrices_created_at" in plan_of(farm, [farm.read(compiled)])
+
+
+@pytest.mark.parametrize("days", [None, 1])
+def test_the_newest_alarms_are_found_by_their_time(farm: FarmRig, days: int | None) -> None:
+    since = None if days is None else farm.clock.now() - timedelta(days)
+    query = last_alarms_query(since=since, limit=20)
+
+    def compiled(connection: Connection) -> str:
+        return str(query.compile(connection, compile_kwargs={"literal_binds": True}))
+
+    plan = plan_of(farm, [farm.read(compiled)])
+    assert "ix_alarms_raised_at" in plan
+    assert "TEMP B-TREE" not in plan
+    assert "Sort" not in plan
 
 
 def test_the_cost_of_the_newest_speedups_does_not_grow_with_the_number_of_matrices(
