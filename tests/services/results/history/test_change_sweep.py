@@ -1,5 +1,8 @@
 """The search for changes in a process of its own: what is recorded once stays one, wherever it is killed."""
 
+import os
+import pickle
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +11,6 @@ import pytest
 
 from farm.clock import SystemClock
 from farm.core.results.history.recorded_change import DetectedChanges
-from farm.database.engine import sqlite_url
 from farm.services.operations.alarms import list_alarms
 from farm.services.results.history.change_sweep import ChangeSweep
 from farm.services.results.history.changes import list_changes
@@ -18,25 +20,55 @@ from tests.support.farm.copied_sessions import FOUR_PAIRS, another_file, copy_se
 from tests.support.farm.points import compute_points
 from tests.support.farm.service_fixture import FarmRig, HostRig
 
-#: Searches, and ends without a trace before its nth commit of a write.
-KILLED = """
-import os, sys
+#: Searches, and is killed at the nth commit of a write: before or after it.
+KILLED_RECORDING = """
+import os, signal, sys
 import sqlalchemy as sa
 from farm.clock import SystemClock
 from farm.database.engine import Database
 from farm.services.results.history.change_sweep import ChangeSweep
 
-database, commits = Database(sys.argv[1]), int(sys.argv[2])
+url, commits, when = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+database = Database(url)
 
 def count(connection):
     global commits
     # Reads end by a commit, too.
     commits -= bool(connection.get_execution_options().get("farm_writes"))
     if commits == 0:
-        os._exit(9)
+        if when == "after":
+            connection.connection.dbapi_connection.commit()
+        os.kill(os.getpid(), signal.SIGKILL)
 
 sa.event.listen(database.engine, "commit", count)
 ChangeSweep(database, SystemClock())()
+"""
+#: The process of a search, killed before its nth statement; it prints how many there were.
+KILLED_READING = """
+import os, signal, sys
+import sqlalchemy as sa
+from farm.services.results.history.detection import main
+
+statements, last = 0, int(sys.argv[1])
+
+def count(*_):
+    global statements
+    statements += 1
+    if statements == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sa.event.listen(sa.Engine, "before_cursor_execute", count)
+main()
+print(statements, file=sys.stderr)
+"""
+#: Searches by a process that another one kills.
+SWEEPING = """
+import sys
+from farm.clock import SystemClock
+from farm.database.engine import Database
+from farm.services.results.history.change_sweep import ChangeSweep
+
+ChangeSweep(Database(sys.argv[1]), SystemClock())()
 """
 
 pytestmark = pytest.mark.long
@@ -74,20 +106,54 @@ def test_a_stopped_search_records_nothing(history: FarmRig) -> None:
     assert history.read(list_changes) == []
 
 
-def test_a_search_that_is_killed_at_any_commit_is_begun_again_without_a_doubled_alarm(
-    history: FarmRig, tmp_path: Path
+def url_of(farm: FarmRig) -> str:
+    return farm.database.engine.url.render_as_string(hide_password=False)
+
+
+def recorded(farm: FarmRig) -> tuple[int, int]:
+    """How many changes are recorded, and how many alarms were raised for them, each for one of its own."""
+    changes = farm.read(list_changes, all=True)
+    alarms = farm.read(list_alarms, cleared=True)
+    assert len({alarm.subject_id for alarm in alarms}) == len(alarms)
+    assert {alarm.subject_id for alarm in alarms} <= {str(change.change_id) for change in changes}
+    return len(changes), len(alarms)
+
+
+def read_until_killed(farm: FarmRig, statement: int) -> tuple[int, int]:
+    """The exit code of the process of a search that is killed at a statement, and how many it sent if not."""
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_READING, str(statement)],
+        input=pickle.dumps((url_of(farm), farm.clock.now())),
+        capture_output=True,
+        check=False,
+        timeout=300,
+    )
+    return done.returncode, int(done.stderr or 0)
+
+
+def test_a_search_that_is_killed_at_any_moment_is_begun_again_without_a_doubled_alarm(
+    history: FarmRig,
 ) -> None:
-    if history.database.engine.dialect.name != "sqlite":
-        pytest.skip("the order of commits is the same")
-    recorded = []
-    for commits in (1, 2, 1):
-        command = [sys.executable, "-c", KILLED, sqlite_url(history.path), str(commits)]
-        killed = subprocess.run(command, check=False, timeout=300)
-        recorded.append((killed.returncode, len(history.read(list_changes, all=True))))
-    # Before its first commit it has recorded nothing, before its second one change.
-    assert recorded == [(9, 0), (9, 1), (9, 1)]
-    ChangeSweep(history.database, SystemClock())()
-    changes = history.read(list_changes, all=True)
-    assert len(changes) == 2
-    alarms = [*history.read(list_alarms, cleared=True)]
-    assert sorted(alarm.subject_id for alarm in alarms) == sorted(str(change.change_id) for change in changes)
+    # While it reads: nothing is recorded, and nobody waits for what it held.
+    ended, statements = read_until_killed(history, 0)
+    assert ended == 0
+    assert statements > 5
+    for statement in (1, 2, statements // 2, statements):
+        assert read_until_killed(history, statement) == (-signal.SIGKILL, 0)
+    assert recorded(history) == (0, 0)
+    # The process that the farm waits for, as by the kernel when memory is short: the farm goes on.
+    farm = subprocess.Popen([sys.executable, "-c", SWEEPING, url_of(history)])
+    children = Path(f"/proc/{farm.pid}/task/{farm.pid}/children")
+    while not (child := children.read_text().split()):
+        assert farm.poll() is None
+    os.kill(int(child[0]), signal.SIGKILL)
+    assert farm.wait(timeout=300) == 0
+    assert recorded(history) == (0, 0)
+    # While it records: before the commit of a change, or after it and before the next one.
+    for commit, when, count in ((1, "before", 0), (1, "after", 1), (1, "before", 1)):
+        command = [sys.executable, "-c", KILLED_RECORDING, url_of(history), str(commit), when]
+        assert subprocess.run(command, check=False, timeout=300).returncode == -signal.SIGKILL
+        assert recorded(history) == (count, count)
+    for _ in range(2):
+        ChangeSweep(history.database, SystemClock(), least_pause_s=0.0)()
+        assert recorded(history) == (2, 2)
