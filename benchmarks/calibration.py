@@ -16,7 +16,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.calibration_gates import gate_rows
+from benchmarks.calibration_gates import decided_gate_rows, gate_rows
 from benchmarks.calibration_looks import pooled_rows, sequential_rows
 from benchmarks.calibration_row import Row as _Row
 from benchmarks.calibration_row import at_most as _at_most
@@ -372,6 +372,7 @@ def main() -> None:
         sequential_rows,
         pooled_rows,
         gate_rows,
+        decided_gate_rows,
         _join_rows,
         _block_rows,
         order_rows,

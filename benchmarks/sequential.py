@@ -70,7 +70,8 @@ def simulate_looks(
         seed: of the random numbers.
     """
     random = Random(seed)
-    ends = [_grow(rounds, random, slowdown, noise, invalid) for _ in range(cells)]
+    grow = partial(grow_cell, rounds, random, slowdown=slowdown, noise=noise, invalid=invalid)
+    ends = [grow() for _ in range(cells)]
     truth = 1 / (1 + slowdown)
     results = [result for result, _, _ in ends]
     return SequentialFigures(
@@ -87,10 +88,25 @@ def simulate_looks(
     )
 
 
-def _grow(
-    plan: SequentialRounds, random: Random, slowdown: float, noise: float, invalid: float
+def grow_cell(
+    plan: SequentialRounds,
+    random: Random,
+    *,
+    slowdown: float,
+    noise: float,
+    invalid: float = 0.0,
+    family: int = 1,
 ) -> tuple[Speedup, int, int]:
-    """Return the result of a cell, its rounds and its looks."""
+    """Return the result of a cell that grows until it stops, its rounds and its looks.
+
+    Args:
+        plan: of its matrix.
+        random: for its starts.
+        slowdown: like the other arguments, of `simulate_looks`.
+        noise: of a start.
+        invalid: share of starts.
+        family: the cells of its matrix.
+    """
     sides: tuple[list[JoinedValue], list[JoinedValue]] = ([], [])
     looks: list[Look] = []
     rounds = plan.at_least
@@ -98,7 +114,7 @@ def _grow(
         for side, factor in zip(sides, (1.0, 1 + slowdown), strict=True):
             side.extend(_starts(random, len(side) + 1, rounds, factor, noise, invalid))
         compare = partial(_compare, sides)
-        look = take_look(plan, looks, compare, rounds=rounds)
+        look = take_look(plan, looks, compare, rounds=rounds, family=family)
         if look is not None:
             looks.append(look)
         if look is not None and look.stopped is not None:

@@ -2,8 +2,11 @@
 
 import pytest
 
+from benchmarks.calibration_gates import decided_gates
 from benchmarks.sequential import simulate_looks
 from farm.core.matrices.rounds import SequentialRounds
+from farm.core.results.statistics.families import alarm_share
+from farm.core.results.statistics.gate import GATE_ERROR, GateOutcome
 
 pytestmark = pytest.mark.long
 
@@ -27,3 +30,16 @@ def test_invalid_starts_cost_rounds_and_change_no_promise() -> None:
     figures = simulate_looks(USUAL, slowdown=0.0, invalid=0.1, cells=1500, seed=11)
     assert figures.named <= 0.05 + 0.017
     assert figures.covered >= 0.94 - 0.017
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.2])
+def test_of_200_gates_that_add_rounds_until_they_are_decided_none_blames_for_nothing(noise: float) -> None:
+    outcomes = decided_gates(200, seed=11, noise=noise)
+    assert outcomes[GateOutcome.SLOWER] == 0
+    share = alarm_share(decided_gates(1600, seed=12, noise=noise, cells=1)[GateOutcome.SLOWER], 1600)
+    assert share.low <= GATE_ERROR
+
+
+def test_a_gate_that_adds_rounds_finds_what_is_slower_and_passes_what_is_equal() -> None:
+    assert decided_gates(100, seed=11, noise=0.02, slower=0.1, cells=1)[GateOutcome.SLOWER] >= 99
+    assert decided_gates(100, seed=11, noise=0.02, cells=1)[GateOutcome.PASSED] >= 90
