@@ -1,6 +1,7 @@
 """The database: serializable transactions on SQLite and PostgreSQL."""
 
 import asyncio
+import math
 import random
 import sqlite3
 import threading
@@ -310,6 +311,15 @@ def _prepare_sqlite(raw: Any, busy_ms: int) -> None:
         f"busy_timeout={busy_ms}",
     ):
         raw.execute(f"PRAGMA {pragma}")
+    try:
+        raw.execute("SELECT ln(1.0)")
+    except sqlite3.OperationalError:
+        # An SQLite that was compiled without SQLITE_ENABLE_MATH_FUNCTIONS.
+        raw.create_function("ln", 1, _ln, deterministic=True)
+
+
+def _ln(value: float | None) -> float | None:
+    return None if value is None or value <= 0 else math.log(value)
 
 
 def _begin_sqlite(connection: Connection, busy_ms: int) -> None:

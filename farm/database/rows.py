@@ -82,14 +82,18 @@ def _plain_insert(statement: str) -> tuple[str, list[str]] | None:
     return None if found is None else (found["into"], re.findall(r"%\((\w+)\)s", found["values"]))
 
 
-def is_among(
-    connection: Connection,
-    column: sa.ColumnElement[int] | sa.ColumnElement[str],
-    values: Collection[int] | Collection[str],
-) -> sa.ColumnElement[bool]:
+_Key = sa.ColumnElement[int] | sa.ColumnElement[str]
+
+
+def is_among(connection: Connection, column: _Key, values: Collection[int | str]) -> sa.ColumnElement[bool]:
     """Return the condition that a column has one of many numbers or texts, passed as one JSON text."""
     text = sa.bindparam("values", json.dumps(list(values)), type_=sa.Text(), unique=True)
-    if connection.dialect.name == "postgresql":
+    return is_listed(connection.dialect.name, column, text)
+
+
+def is_listed(dialect_name: str, column: _Key, text: sa.BindParameter[str]) -> sa.ColumnElement[bool]:
+    """Return the condition that a column has one of the numbers or texts in the JSON text of a parameter."""
+    if dialect_name == "postgresql":
         element = sa.func.json_array_elements_text(sa.cast(text, sa.JSON)).column_valued("element")
         return column.in_(sa.select(sa.cast(element, column.type)))
     # Not by table_valued: to make its columns takes as long as the rest of the statement.

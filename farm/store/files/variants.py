@@ -1,6 +1,8 @@
 """Variants: model files by name."""
 
+import json
 from collections.abc import Collection
+from functools import cache
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
@@ -9,7 +11,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, Digest, VariantId
 from farm.core.errors import NotFound
 from farm.core.models.variant import Manifest, Variant, variant_files, variant_name
-from farm.database.rows import find_record, is_among, to_record
+from farm.database.rows import find_record, is_among, is_listed, to_record
 from farm.database.tables import artifacts, cells, variants
 from farm.database.tables import variant_files as file_rows
 from farm.database.transaction import Tx
@@ -36,13 +38,6 @@ _EXPIRED_AT = (
 )
 _VARIANTS = sa.select(variants, _REPLACED, _EXPIRED_AT)
 _LISTED = _VARIANTS.order_by(variants.c.variant_id)
-
-_its = cells.alias("its")
-_BASELINE_MANIFESTS = (
-    sa.select(cells.c.cell_id, variants.c.variant_id, variants.c.manifest)
-    .join(_its, sa.and_(_its.c.matrix_id == cells.c.matrix_id, _its.c.cell_index == cells.c.baseline_index))
-    .join(variants, variants.c.variant_id == _its.c.variant_id)
-)
 
 
 def put_variant(tx: Tx, manifest: Manifest, *, registered_by: str | None = None) -> Variant:
@@ -149,8 +144,20 @@ def variants_by_id(connection: Connection, variant_ids: Collection[VariantId]) -
 
 def baseline_manifests(connection: Connection, cell_ids: Collection[CellId]) -> dict[CellId, Manifest]:
     """Return the metadata of the files that planned baselines of cells run; cells without one are missing."""
-    query = _BASELINE_MANIFESTS.where(is_among(connection, cells.c.cell_id, cell_ids))
-    rows = connection.execute(query).all()
+    query = _baseline_manifests_query(connection.dialect.name)
+    rows = connection.execute(query, {"cell_ids": json.dumps(list(cell_ids))}).all()
     files = {row.variant_id: row.manifest for row in rows}
     manifests = {variant_id: _MANIFEST.validate_python(file) for variant_id, file in files.items()}
     return {row.cell_id: manifests[row.variant_id] for row in rows}
+
+
+# Built once: that takes longer than the answer.
+@cache
+def _baseline_manifests_query(dialect_name: str) -> sa.Select[tuple[object, ...]]:
+    its = cells.alias("its")
+    return (
+        sa.select(cells.c.cell_id, variants.c.variant_id, variants.c.manifest)
+        .join(its, sa.and_(its.c.matrix_id == cells.c.matrix_id, its.c.cell_index == cells.c.baseline_index))
+        .join(variants, variants.c.variant_id == its.c.variant_id)
+        .where(is_listed(dialect_name, cells.c.cell_id, sa.bindparam("cell_ids", type_=sa.Text())))
+    )

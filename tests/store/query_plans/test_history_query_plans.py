@@ -11,11 +11,13 @@ from farm.database.transaction import Tx
 from farm.services.matrices.views import list_matrix_summaries
 from farm.store.files import variants
 from farm.store.jobs.counts import incomplete_cells
+from farm.store.matrices import coverage, matrices
 from farm.store.matrices.candidates import CandidateFilter, labels_of_matrix, page_of_labelled
 from farm.store.matrices.matrices import planned_baselines
 from farm.store.matrices.search import MatrixFilter, index_names, list_matrices
 from farm.store.results import past_pairs
 from farm.store.results.history import (
+    changes,
     chosen_sides,
     newest_points,
     past_points,
@@ -23,6 +25,7 @@ from farm.store.results.history import (
     session_starts,
     trends,
 )
+from farm.store.results.history.newest_points import DeviceTrait, SlotPair
 from farm.store.results.history.points import PairKey
 from farm.store.results.history.stale_points import MeasuredSession, pending_sessions, sessions_behind
 from farm.store.results.past_pairs import SeriesPast, past_measurements
@@ -30,25 +33,26 @@ from tests.store.query_plans.test_sqlite_query_plans import PHONE, is_table_scan
 from tests.support.database.sample_rows import NOW
 
 KEY = PairKey(device_id=PHONE, baseline_series_id=1, series_id=SeriesId(2), is_duplicate=False)
+PAIR = SlotPair(1, 2)
 SESSION = MeasuredSession(MatrixId(1), PHONE)
 NIGHTLY = MatrixFilter(name="nightly")
 ANN = MatrixFilter(submitted_by="user:ann")
 
 ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "speedups --by: one comparison over all devices": (
-        lambda c: newest_points.newest_points(c, newest_points.SlotPair(1, 2)),
-        "USING COVERING INDEX ix_points_newest_of_slot (slot=? AND baseline_slot=?",
+        lambda c: newest_points.newest_sums(c, PAIR, None),
+        "USING COVERING INDEX ix_points_newest_of_slot (slot=? AND baseline_slot=? AND device_id=?)",
     ),
     "speedups --by: the files of baselines": (
         lambda c: variants.baseline_manifests(c, [CellId(1)]),
         "cells USING INTEGER PRIMARY KEY (rowid=?)",
     ),
     "speedups --by: since a time": (
-        lambda c: newest_points.newest_points(c, newest_points.SlotPair(1, 2), since=NOW),
-        "USING COVERING INDEX ix_points_newest_of_slot (slot=? AND baseline_slot=?",
+        lambda c: newest_points.newest_sums(c, PAIR, DeviceTrait.SOC, since=NOW, without=[PHONE]),
+        "USING COVERING INDEX ix_points_newest_of_slot (slot=? AND baseline_slot=? AND device_id=?)",
     ),
     "speedups --by: devices of a model": (
-        lambda c: newest_points.devices_with_model(c, "m", among=[PHONE], since=NOW),
+        lambda c: newest_points.count_devices_with_model(c, "m", None, besides=PAIR, since=NOW),
         "_newest",
     ),
     "speedups --by --at": (
@@ -135,6 +139,22 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "matrix list --since": (
         lambda c: list_matrix_summaries(Tx(c, NOW), limit=9, which=MatrixFilter(since=NOW)),
         "ix_matrices_created_at (created_at>?)",
+    ),
+    "matrix list: the numbers of cells": (
+        lambda c: matrices.numbers_of_cells(c, [MatrixId(1), MatrixId(2)]),
+        "cells USING COVERING INDEX sqlite_autoindex_cells_1 (matrix_id=?)",
+    ),
+    "regressions --since; on the overview, what changed since yesterday": (
+        lambda c: changes.list_changes(c, changes.ChangeFilter(since=NOW, model="m"), before=None, limit=9),
+        "ix_changes_told_at (told_at>?)",
+    ),
+    "history: the changes of a series": (
+        lambda c: changes.marks_of_series(c, [SeriesId(1)]),
+        "changed_series USING INDEX",
+    ),
+    "coverage: how far the cells of a standing matrix are": (
+        lambda c: coverage.progress_by_version(c, 1),
+        "standing_cells",
     ),
     "matrix list --mine": (
         lambda c: list_matrix_summaries(Tx(c, NOW), limit=9, which=ANN),

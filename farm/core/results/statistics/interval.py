@@ -75,8 +75,22 @@ def log_interval(
             Degrees of freedom are Welch and Satterthwaite's then.
         prior: what earlier rounds of the same pair say of their variance.
     """
-    count = len(logs)
     mean, variance = mean_and_variance(logs)
+    return interval_of_mean(
+        mean, variance, len(logs), confidence=confidence, hidden_variance=hidden_variance, prior=prior
+    )
+
+
+def interval_of_mean(
+    mean: float,
+    variance: float,
+    count: int,
+    *,
+    confidence: float = CONFIDENCE,
+    hidden_variance: float = 0.0,
+    prior: VariancePrior | None = None,
+) -> LogInterval:
+    """Return `log_interval` of `count` logarithms, by their mean and sample variance."""
     degrees = float(count - 1)
     planned = variance if prior is None else prior.variance
     if prior is not None:

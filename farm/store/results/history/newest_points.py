@@ -1,4 +1,4 @@
-"""The newest points of comparisons over devices, read from one index as plain tuples."""
+"""The newest points of comparisons over devices: read from one index, and added up by the database."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, DeviceId, MatrixId
 from farm.core.base.microseconds import to_microseconds
 from farm.core.results.history.session_point import SessionPoint
+from farm.core.results.statistics.log_sums import LogSums
 from farm.database.rows import rows_query, rows_text
 from farm.database.tables import cells, devices, points, programs, series, variants
 
@@ -93,30 +94,31 @@ _COMPARED = sa.text(
 )
 
 
-def _found_comparisons() -> sa.CTE:
-    """Return a cell of each comparison: a step into the index for each, however many devices there are.
-
-    SQLite would seek a pair that is greater than another by its first column only, and then read all devices.
-    """
+def _found_comparisons(dialect_name: str) -> sa.CTE:
+    """Return a cell of each comparison: a step into the index for each, however many devices there are."""
     slots = (points.c.slot, points.c.baseline_slot)
-    first = sa.select(points.c.cell_id, *slots).where(_COMPARED).order_by(*slots).limit(1).subquery()
-    found = sa.select(first).cte("found", recursive=True)
+    first = sa.select(points.c.cell_id, *slots).where(_COMPARED).order_by(*slots).limit(1)
+    found = sa.select(first.subquery()).cte("found", recursive=True)
+    if dialect_name == "postgresql":
+        following = first.where(sa.tuple_(*slots) > sa.tuple_(found.c.slot, found.c.baseline_slot))
+        next_point = following.correlate(found).lateral("next_point")
+        return found.union_all(sa.select(next_point).select_from(found.join(next_point, sa.true())))
 
+    # SQLite would seek a pair that is greater than another by its first column only, and read all devices.
     def first_where(*conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:
         query = sa.select(points.c.cell_id).where(_COMPARED, *conditions).order_by(*slots).limit(1)
         return query.correlate(found).scalar_subquery()
 
-    following = sa.func.coalesce(
+    cell_id = sa.func.coalesce(
         first_where(points.c.slot == found.c.slot, points.c.baseline_slot > found.c.baseline_slot),
         first_where(points.c.slot > found.c.slot),
     )
-    next_point = points.alias("next_point")
-    found = found.union_all(
-        sa.select(next_point.c.cell_id, next_point.c.slot, next_point.c.baseline_slot).select_from(
-            found.join(next_point, next_point.c.cell_id == following)
+    its = points.alias("next_point")
+    return found.union_all(
+        sa.select(its.c.cell_id, its.c.slot, its.c.baseline_slot).select_from(
+            found.join(its, its.c.cell_id == cell_id)
         )
     )
-    return found
 
 
 def _names_query(found: sa.FromClause) -> sa.Select[Any]:
@@ -133,18 +135,17 @@ def _names_query(found: sa.FromClause) -> sa.Select[Any]:
 
 
 _FOUND = (points.c.cell_id, points.c.slot, points.c.baseline_slot)
-# Built once: that takes longer than their answers.
-_COMPARISONS_QUERY = _names_query(_found_comparisons())
-_NEWEST_QUERY = sa.select(*device_point_columns(points)).where(
-    _COMPARED,
-    points.c.slot == sa.bindparam("slot"),
-    points.c.baseline_slot == sa.bindparam("baseline_slot"),
-)
+
+
+# Statements are built once: that takes longer than their answers.
+@cache
+def _comparisons_query(dialect_name: str) -> sa.Select[Any]:
+    return _names_query(_found_comparisons(dialect_name))
 
 
 def list_comparisons(connection: Connection) -> list[Comparison]:
     """Return the comparisons that some device has newest points of."""
-    return [_comparison(row) for row in connection.execute(_COMPARISONS_QUERY).all()]
+    return [_comparison(row) for row in connection.execute(_comparisons_query(connection.dialect.name)).all()]
 
 
 def comparisons_of_points(connection: Connection, known: PointsBySlots) -> list[Comparison]:
@@ -161,35 +162,174 @@ def _comparison(row: Sequence[Any]) -> Comparison:
     return Comparison(SlotPair(slot, baseline_slot), *names)
 
 
-def newest_points(
-    connection: Connection, slots: SlotPair, *, since: datetime | None = None
-) -> list[DevicePoint]:
-    """Return the newest points of a comparison on all devices; with `since`, those that ended since then."""
-    query = _NEWEST_QUERY if since is None else _NEWEST_QUERY.where(points.c.ended_at >= since)
-    return [DevicePoint._make(row) for row in connection.execute(query, slots._asdict()).all()]
+class DeviceGroup(NamedTuple):
+    """What devices have in common: a trait, or None if they are grouped by none, and being virtual or not."""
+
+    trait: str | None
+    virtual: bool
+
+
+class NewestSums(NamedTuple):
+    """The newest numbers of a comparison on the devices of a group, added up."""
+
+    sums: LogSums
+    #: One of its cells.
+    cell_id: CellId
+    #: The end of the last session.
+    ended_us: int
+    #: All devices of the group, whether they measured it or not.
+    known: int
+
+
+def newest_sums(
+    connection: Connection,
+    slots: SlotPair,
+    trait: DeviceTrait | None,
+    *,
+    since: datetime | None = None,
+    without: Collection[DeviceId] = (),
+) -> dict[DeviceGroup, NewestSums]:
+    """Return the newest numbers of a comparison over the devices of each group whose facts are known.
+
+    The database adds them up: rows of a thousand devices would take several times as long to make.
+
+    Args:
+        connection: the database.
+        slots: the comparison.
+        trait: what devices are grouped by, besides being virtual or not.
+        since: only of sessions that ended since then.
+        without: devices that do not count.
+    """
+    query = _sums_query(trait, since is not None, bool(without))
+    asked = {**slots._asdict(), "since": since, "without": [*without]}
+    found: dict[DeviceGroup, NewestSums] = {}
+    for known, cell_id, ended_us, virtual, group, *sums in connection.execute(query, asked).all():
+        found[DeviceGroup(group, virtual)] = NewestSums(LogSums(*sums), cell_id, ended_us, known)
+    return found
+
+
+@cache
+def _sums_query(trait: DeviceTrait | None, has_since: bool, has_without: bool) -> sa.Select[Any]:
+    compared = sa.and_(
+        _COMPARED,
+        points.c.device_id == devices.c.device_id,
+        points.c.slot == sa.bindparam("slot"),
+        points.c.baseline_slot == sa.bindparam("baseline_slot"),
+    )
+    if has_since:
+        compared = sa.and_(compared, points.c.ended_at >= sa.bindparam("since"))
+    time, baseline = sa.func.ln(points.c.time_ns), sa.func.ln(points.c.baseline_ns)
+    logs = (
+        sa.select(
+            points.c.cell_id,
+            sa.type_coerce(points.c.ended_at, sa.BigInteger).label("ended_us"),
+            devices.c.virtual,
+            (sa.null() if trait is None else devices.c[trait]).label("trait"),
+            (baseline - time).label("speedup"),
+            time.label("time"),
+            baseline.label("baseline"),
+        )
+        # All devices, so that one statement counts those that have not measured it, too.
+        .select_from(devices.outerjoin(points, compared))
+        .where(devices.c.facts_id.is_not(None))
+    )
+    if has_without:
+        logs = logs.where(devices.c.device_id.not_in(sa.bindparam("without", expanding=True)))
+    of = logs.subquery()
+    count = sa.func.count(of.c.cell_id)
+    return (
+        sa.select(
+            sa.func.count(),
+            sa.func.min(of.c.cell_id),
+            sa.func.max(of.c.ended_us),
+            of.c.virtual,
+            of.c.trait,
+            # The fields of `LogSums`.
+            count,
+            sa.func.sum(of.c.speedup),
+            sa.func.sum(of.c.speedup * of.c.speedup),
+            sa.func.min(of.c.speedup),
+            sa.func.max(of.c.speedup),
+            sa.func.sum(of.c.time),
+            sa.func.sum(of.c.baseline),
+        )
+        .group_by(of.c.virtual, of.c.trait)
+        .having(count > 0)
+    )
+
+
+def count_devices_with_model(
+    connection: Connection,
+    model: str | None,
+    trait: DeviceTrait | None,
+    *,
+    besides: SlotPair,
+    since: datetime | None = None,
+    without: Collection[DeviceId] = (),
+) -> dict[DeviceGroup, int]:
+    """Return the number of devices of each group with newest points of a model, but not of one comparison.
+
+    Further arguments are those of `newest_sums`.
+    """
+    newest = sa.and_(
+        _COMPARED,
+        points.c.device_id == devices.c.device_id,
+        sa.true() if since is None else points.c.ended_at >= since,
+    )
+    of_model = (
+        sa.exists()
+        .where(newest)
+        .where(series.c.series_id == points.c.series_id, series.c.model.is_not_distinct_from(model))
+    )
+    of_slots = sa.exists().where(
+        newest, points.c.slot == besides.slot, points.c.baseline_slot == besides.baseline_slot
+    )
+    groups = [devices.c.virtual, *([] if trait is None else [devices.c[trait]])]
+    query = (
+        sa.select(sa.func.count(), *groups)
+        .where(devices.c.facts_id.is_not(None), devices.c.device_id.not_in(list(without)))
+        .where(~of_slots, of_model)
+        .group_by(*groups)
+    )
+    rows = connection.execute(query).all()
+    return {DeviceGroup(row[2] if trait else None, row[1]): row[0] for row in rows}
 
 
 def devices_with_model(
     connection: Connection, model: str | None, *, among: Collection[DeviceId], since: datetime | None
 ) -> set[DeviceId]:
     """Return those devices that have newest points of any comparison of a model."""
-    own = (
-        sa.exists()
-        .where(_COMPARED, points.c.device_id == devices.c.device_id)
-        .where(series.c.series_id == points.c.series_id, series.c.model.is_not_distinct_from(model))
+    query = (
+        sa.select(points.c.device_id)
+        .distinct()
+        .join(series, series.c.series_id == points.c.series_id)
+        .where(_COMPARED, points.c.device_id.in_(list(among)))
+        .where(series.c.model.is_not_distinct_from(model))
     )
     if since is not None:
-        own = own.where(points.c.ended_at >= since)
-    query = sa.select(devices.c.device_id).where(devices.c.device_id.in_(list(among)), own)
+        query = query.where(points.c.ended_at >= since)
     return {DeviceId(device_id) for device_id in connection.execute(query).scalars()}
 
 
-def devices_by_trait(
-    connection: Connection, trait: DeviceTrait | None
-) -> dict[tuple[str | None, bool], list[DeviceId]]:
+def compared_on_devices(
+    connection: Connection, pairs: Collection[SlotPair], *, since: datetime | None
+) -> set[tuple[DeviceId, SlotPair]]:
+    """Return on which devices there are newest points of these comparisons."""
+    found = set()
+    for slots in pairs:
+        query = sa.select(points.c.device_id).where(
+            _COMPARED, points.c.slot == slots.slot, points.c.baseline_slot == slots.baseline_slot
+        )
+        if since is not None:
+            query = query.where(points.c.ended_at >= since)
+        found |= {(DeviceId(device_id), slots) for device_id in connection.execute(query).scalars()}
+    return found
+
+
+def devices_by_group(connection: Connection, trait: DeviceTrait | None) -> dict[DeviceGroup, list[DeviceId]]:
     """Return the devices whose facts are known by a trait, if one is given, and by being virtual or not."""
     rows = connection.execute(_traits_query(connection.dialect.name, trait)).all()
-    return {(row[2] if trait else None, row[1]): row[0] for row in rows}
+    return {DeviceGroup(row[2] if trait else None, row[1]): row[0] for row in rows}
 
 
 @cache
