@@ -107,7 +107,11 @@ def list_matrix_summaries(
     work = matrix_work(tx.connection, page, counted or CountedMatrices())
     matrix_ids = [matrix.matrix_id for matrix in page]
     uncounted = [matrix_id for matrix_id in matrix_ids if matrix_id not in work.cells]
-    cells = {**work.cells, **matrices.cell_counts(tx.connection, uncounted)}
+    being_stored = [matrix_id for matrix_id in uncounted if matrix_id in work.not_queued]
+    all_stored = [matrix_id for matrix_id in uncounted if matrix_id not in work.not_queued]
+    cells = {**work.cells, **matrices.numbers_of_cells(tx.connection, all_stored)}
+    if being_stored:
+        cells |= matrices.cell_counts(tx.connection, being_stored)
     remaining = etas(tx, work)
     without = {device_id for eta in remaining.values() for device_id in eta.without}
     labels = device_labels(tx.connection, without)

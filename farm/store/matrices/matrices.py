@@ -174,6 +174,17 @@ def cell_counts(connection: Connection, matrix_ids: Collection[MatrixId]) -> dic
     return {row.matrix_id: row.cell_count for row in connection.execute(query)}
 
 
+def numbers_of_cells(connection: Connection, matrix_ids: Collection[MatrixId]) -> dict[MatrixId, int]:
+    """Return the number of cells of each of these matrices, all cells of which are stored.
+
+    They are numbered without gaps, so the last one tells it by a step into an index, however many there are.
+    """
+    last = sa.select(sa.func.max(cells.c.cell_index)).where(cells.c.matrix_id == matrices.c.matrix_id)
+    query = sa.select(matrices.c.matrix_id, last.scalar_subquery().label("last"))
+    rows = connection.execute(query.where(matrices.c.matrix_id.in_(matrix_ids))).all()
+    return {row.matrix_id: row.last + 1 for row in rows if row.last is not None}
+
+
 def count_cells(
     connection: Connection, matrix_id: MatrixId, device_ids: Collection[DeviceId] | None = None
 ) -> int:
