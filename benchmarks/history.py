@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -42,7 +42,7 @@ from farm.database.migrate import upgrade
 from farm.database.transaction import Tx, bind_tx
 from farm.services.matrices.views import list_matrix_summaries
 from farm.services.results.history.changes import list_changes
-from farm.services.results.history.detection import detect_recorded
+from farm.services.results.history.detection import detect_recorded, open_database
 from farm.services.results.history.group_speedups import group_speedups
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.history.session_points import (
@@ -329,7 +329,9 @@ def _record_changes(history: History) -> None:
 def _search_s(history: History) -> float:
     """Return the seconds of one search for changes in the points, as the farm's own process does it."""
     began_s = time.monotonic()
-    history.rig.read(detect_recorded, now=history.rig.clock.now())
+    url = history.rig.database.engine.url.render_as_string(hide_password=False)
+    with closing(open_database(url)) as database:
+        database.read(detect_recorded, now=history.rig.clock.now())
     return time.monotonic() - began_s
 
 

@@ -54,6 +54,9 @@ MOST_POINTS = 1_000_000
 #: Of a history that is not read whole, changes of this share of its days are recorded, the newest: before
 #: them too little is known of the noise.
 _TRUSTED_SHARE = 0.5
+#: A search computes between two reads of points: on a large farm for longer than the farm lets any process
+#: be idle in a transaction, which is to keep none from writing. A search keeps none.
+_IDLE_MS = 3_600_000
 #: Lower than all work of the farm.
 _NICENESS = 10
 
@@ -254,11 +257,16 @@ class _EvidenceReader:
         }
 
 
+def open_database(url: str) -> Database:
+    """Return the database of a search."""
+    return Database(url, stuck_ms=_IDLE_MS)
+
+
 def main() -> None:
     """Detect in the database whose address and moment are on stdin; the changes go to stdout, pickled."""
     os.nice(_NICENESS)
     url, now = pickle.load(sys.stdin.buffer)
-    with closing(Database(url)) as database:
+    with closing(open_database(url)) as database:
         detected = database.read(detect_recorded, now=now)
     pickle.dump(detected, sys.stdout.buffer)
 

@@ -1,6 +1,7 @@
 """Changes: detected in stored points, recorded once, with one alarm each, and judged by people."""
 
 import math
+from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
@@ -31,7 +32,7 @@ from farm.services.results.history.changes import (
     record_confirmation,
     update_change,
 )
-from farm.services.results.history.detection import detect_recorded
+from farm.services.results.history.detection import detect_recorded, open_database
 from farm.services.results.history.trends import list_histories
 from farm.store.results.history.changes import ChangeFilter, changes_query
 from farm.store.results.history.confirmations import add_confirmation
@@ -114,6 +115,14 @@ def test_a_search_that_is_repeated_or_interrupted_records_each_change_once(histo
     record_all(history.database, first, history.clock)
     assert detected(history) == DetectedChanges(added=[], updated=[], gone=[])
     assert len(history.read(list_changes, all=True)) == 1
+
+
+def test_a_search_may_compute_for_minutes_between_two_reads(farm: FarmRig) -> None:
+    if farm.database.engine.dialect.name == "sqlite":
+        pytest.skip("it ends no transaction that is idle")
+    show = "SELECT current_setting('idle_in_transaction_session_timeout')"
+    with closing(open_database(farm.database.engine.url.render_as_string(hide_password=False))) as database:
+        assert database.read(lambda connection: connection.exec_driver_sql(show).scalar_one()) == "1h"
 
 
 def test_a_change_whose_evidence_is_retracted_is_kept_and_said_to_be_gone(history: FarmRig) -> None:
