@@ -1,6 +1,7 @@
 """The migrations make the schema that the code describes, forwards and backwards."""
 
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +16,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Connection, Engine
 
 from farm.core.errors import Conflict, SchemaMismatch
+from farm.core.runs.samples import decode_samples, encode_samples
 from farm.database import tables
 from farm.database.engine import create_engine, opened_engine, sqlite_url
 from farm.database.migrate import MIGRATIONS, config_for, defer_foreign_keys, upgrade
@@ -347,3 +349,35 @@ def _group_devices(engine: Engine) -> None:
         "simulated": ("virtual phone", None, None, True),
         "unknown": (None, None, None, None),
     }
+
+
+def test_samples_are_the_same_for_a_release_that_compresses_them(engine: Engine) -> None:
+    _compress_samples(engine)
+
+
+@pytest.mark.long
+def test_samples_are_the_same_for_a_release_that_compresses_them_on_postgresql(
+    postgres: PostgresServer,
+) -> None:
+    with postgres.database("migrated") as name, opened_engine(postgres.url(name)) as engine:
+        _compress_samples(engine)
+
+
+def _compress_samples(engine: Engine) -> None:
+    upgrade(engine)
+    samples_ns = (13_000, 12_000, 2**62, 0, 14_000)
+    packed = encode_samples(samples_ns)
+    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+        add_rows(connection)
+        add(connection, tables.attempts, ATTEMPT)
+        add(connection, tables.measurements, MEASUREMENT, samples=packed)
+    downgrade(engine, "0115")
+    with engine.connect() as connection:
+        (old,) = connection.exec_driver_sql("SELECT packed_samples_ns FROM analysis_samples").scalars()
+    # Zig-zag varints of 13000, -1000 and so on.
+    assert zlib.decompress(bytes(old)[1:]).startswith(b"\x90\xcb\x01" + b"\xcf\x0f")
+    upgrade(engine)
+    with engine.connect() as connection:
+        (new,) = connection.execute(sa.select(tables.measurements.c.samples)).scalars()
+        rows = connection.exec_driver_sql("SELECT sample_ns FROM analysis_samples ORDER BY iteration")
+        assert tuple(rows.scalars()) == decode_samples(new) == samples_ns

@@ -7,6 +7,13 @@ from hypothesis import strategies as st
 
 from farm.core.runs.samples import decode_samples, encode_samples
 
+
+def packed_numbers(data: bytes) -> bytes:
+    """Bytes of which only the numbers can be wrong."""
+    packed = b"\x02" + data
+    return packed + zlib.crc32(packed).to_bytes(4)
+
+
 SAMPLES_NS = st.lists(st.integers(0, 2**63 - 1), max_size=300)
 
 
@@ -20,7 +27,7 @@ def test_garbage_is_a_value_error_or_nothing(data: bytes) -> None:
     with contextlib.suppress(ValueError):
         decode_samples(data)
     with contextlib.suppress(ValueError):
-        decode_samples(b"\x01" + zlib.compress(data))
+        decode_samples(packed_numbers(data))
 
 
 @given(SAMPLES_NS, st.data())
@@ -42,12 +49,15 @@ def test_what_is_no_time_in_nanoseconds_is_refused(sample: int) -> None:
     "data",
     [
         b"",
-        b"\x02" + zlib.compress(b""),
+        b"\x02",
+        b"\x01" + encode_samples([1, 2, 3])[1:],
         encode_samples([1, 2, 3])[:-1],
         encode_samples([1, 2, 3]) + b"more",
-        b"\x01" + zlib.compress(b"\x80"),
-        b"\x01" + zlib.compress(b"\xff" * 10),
-        b"\x01" + zlib.compress(b"\x01"),
+        packed_numbers(b""),
+        packed_numbers(b"\x00\x02"),
+        packed_numbers(b"\x01\x80"),
+        packed_numbers(b"\x01" + b"\xff" * 10),
+        packed_numbers(b"\x01\x01"),
     ],
 )
 def test_damaged_bytes_are_refused(data: bytes) -> None:
@@ -55,11 +65,13 @@ def test_damaged_bytes_are_refused(data: bytes) -> None:
         decode_samples(data)
 
 
-def test_samples_that_unpack_to_too_much_are_refused() -> None:
-    with pytest.raises(ValueError, match="packed samples"):
-        decode_samples(b"\x01" + zlib.compress(bytes(64 * 1024 * 1024 + 1), 9))
-
-
 def test_steady_samples_take_few_bytes() -> None:
     samples_ns = [13_000_000 + 7919 * index % 400_000 for index in range(200)]
     assert len(encode_samples(samples_ns)) < 4 * len(samples_ns)
+
+
+def test_microseconds_take_no_bytes_for_the_digits_that_are_zero() -> None:
+    samples_us = [13_000 + 7919 * index % 400 for index in range(200)]
+    assert (
+        len(encode_samples([sample * 1000 for sample in samples_us])) <= len(encode_samples(samples_us)) + 1
+    )

@@ -7,7 +7,6 @@ rules are those of the concepts page, and the statistics are the standard librar
 import json
 import sqlite3
 import statistics
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -74,11 +73,12 @@ def recounted_rows(database: Path, matrix_id: int) -> list[dict[str, Any]]:
 
 
 def unpacked(blob: bytes) -> list[int]:
-    """Samples in nanoseconds: a version byte, then zlib over zig-zag varints of differences."""
-    assert blob[0] == 1
+    """Samples in nanoseconds: a version byte, varints of a unit and of zig-zag differences, a checksum."""
+    assert blob[0] == 2
     samples, last = [], 0
-    for number in _varints(zlib.decompress(blob[1:])):
-        last += number // 2 if number % 2 == 0 else -(number + 1) // 2
+    unit_ns, *numbers = _varints(blob[1:-4])
+    for number in numbers:
+        last += unit_ns * (number // 2 if number % 2 == 0 else -(number + 1) // 2)
         samples.append(last)
     return samples
 

@@ -26,9 +26,9 @@ class SampledRun(Wire):
     #: The median of the samples, of a sustained run of those of its last fifth; or the tool's mean.
     value_ns: float
     sample_count: int
-    #: Base64 of: a byte 1, then zlib over the variable-length integers (low seven bits first) of the
-    #: zigzag-coded differences of the samples in nanoseconds, in the order they ran. None of the kind
-    #: `summary`.
+    #: Base64 of: a byte 2, then variable-length integers (low seven bits first): a unit in nanoseconds, and
+    #: the zigzag-coded differences of the samples in that unit, in the order they ran; then the CRC-32 of all
+    #: that. None of the kind `summary`.
     samples: str | None
 
 

@@ -2,17 +2,17 @@
 
 import os
 import re
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
+from contextlib import contextmanager
 
 import psycopg
 import pytest
 
-from farm.core.runs.samples import decode_samples
-from farm.services.results.interchange.export import export_measurements
-from farm.wire.documents.results.export import MeasurementRow
+from farm.core.runs.samples import encode_samples
+from farm.database import tables
+from farm.services.results.interchange.export import export_measurements, export_samples
+from farm.wire.base import Wire
+from farm.wire.documents.results.export import DeviceRow, MeasurementRow, SampleRow, SpeedupRow
 from tests.architecture.sources import ROOT
 from tests.services.results.interchange.test_export import EVERYTHING, measured
 from tests.support.database.postgres import PostgresServer
@@ -61,18 +61,28 @@ def test_the_view_of_devices_has_every_device(farm: FarmRig) -> None:
     assert (row["device_id"], row["device_model"], row["health"]) == ("virtual-1", "virtual phone", "good")
 
 
-def test_samples_are_unpacked_by_a_function_that_a_program_adds(tmp_path: Path) -> None:
-    rig = FarmRig(tmp_path)
-    try:
-        measured(rig)
-    finally:
-        rig.close()
-    with closing(sqlite3.connect(f"file:{rig.path}?mode=ro", uri=True)) as connection:
-        connection.create_function("unpacked", 1, lambda packed: str(list(decode_samples(packed))))
-        sql = "SELECT measurement_id, value FROM analysis_samples, json_each(unpacked(packed_samples_ns))"
-        rows = connection.execute(sql).fetchall()
-    assert len(rows) == 50
-    assert {value for _, value in rows} == {1_000_000}
+def test_the_view_of_samples_has_the_samples_of_the_export_to_the_last_digit(farm: FarmRig) -> None:
+    measured(farm)
+    far = (0, 2**63 - 1, 1, 2**62 + 1, 0, 2**53 + 1)
+    many = tuple(5_000_000 + 7919 * place % 400_000 for place in range(3000))
+    numbers = [
+        row["measurement_id"] for row in farm.rows("SELECT measurement_id FROM measurements ORDER BY 1")
+    ]
+    with farm.database.engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+        for number, samples_ns in zip(numbers, (far, many, (0, 0), (13_000, 12_000, 14_000)), strict=False):
+            connection.execute(
+                tables.measurements.update()
+                .where(tables.measurements.c.measurement_id == number)
+                .values(samples=encode_samples(samples_ns))
+            )
+    exported = farm.read(export_samples, EVERYTHING).rows
+    assert [tuple(row.samples_ns) for row in exported[:2]] == [far, many]
+    rows = farm.rows("SELECT * FROM analysis_samples ORDER BY measurement_id, iteration")
+    assert [(row["measurement_id"], row["cell_id"], row["iteration"], row["sample_ns"]) for row in rows] == [
+        (run.measurement_id, run.cell_id, iteration, sample_ns)
+        for run in exported
+        for iteration, sample_ns in enumerate(run.samples_ns)
+    ]
 
 
 def test_the_page_lists_every_column_of_the_views(farm: FarmRig) -> None:
@@ -84,6 +94,23 @@ def test_the_page_lists_every_column_of_the_views(farm: FarmRig) -> None:
         section = text.partition(f"### {view}\n")[2].partition("\n### ")[0]
         listed = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
         assert re.findall(r"`(\w+)`", " ".join(listed)) == list(row), view
+
+
+def test_columns_of_views_have_the_names_of_the_export(farm: FarmRig) -> None:
+    measured(farm)
+    compute_points(farm)
+    exported: dict[str, type[Wire]] = dict(
+        zip(VIEWS, (DeviceRow, MeasurementRow, SampleRow, SpeedupRow), strict=True)
+    )
+    own = {
+        "analysis_samples": {"iteration", "sample_ns"},
+        "analysis_speedups": {"series_id", "baseline_series_id", "se_speedup", "newest"},
+    }
+    names = PAGE.read_text(encoding="utf-8").partition("\n## Names\n")[2]
+    for view, document in exported.items():
+        (row,) = farm.rows(f"SELECT * FROM {view} LIMIT 1")
+        assert row.keys() - document.model_fields.keys() == own.get(view, set())
+    assert all(f"`{name}`" in names for name in ("iteration", "sample_ns", "se_speedup", "excluded"))
 
 
 @contextmanager
@@ -116,7 +143,7 @@ def test_an_analyst_reads_the_views_and_nothing_else(postgres: PostgresServer) -
             "SELECT * FROM measurements",
             "SELECT * FROM access_tokens",
             "DELETE FROM analysis_devices",
-            "UPDATE analysis_samples SET sample_count = 0",
+            "UPDATE analysis_samples SET sample_ns = 0",
             "CREATE TABLE mine (n int)",
         ):
             with pytest.raises(refusals):
