@@ -12,12 +12,13 @@ from benchfarm.frames.setup_columns import (
     milliseconds,
     moment,
     ratio,
+    series_columns,
     setup_columns,
     text,
 )
 from farm.core.runs.measurement import CellSummary
 from farm.wire.documents.results.changes import ChangeView
-from farm.wire.documents.results.history import HistoryPoint, SeriesHistory
+from farm.wire.documents.results.history import HistoryPoint, SeriesHistory, SeriesSetup
 from farm.wire.documents.results.imports import ExternalResultView
 from farm.wire.documents.results.results import ResultView
 
@@ -57,6 +58,14 @@ def _time(view: ResultView, part: str) -> float | None:
     return value
 
 
+def _series(row: HistoryRow) -> SeriesSetup:
+    return row.series
+
+
+def _baseline_series(row: HistoryRow) -> SeriesSetup | None:
+    return row.series.baseline_setup
+
+
 _RESULT_COLUMNS: tuple[FrameColumn[ResultView], ...] = (
     integer("cell_id"),
     *device_columns(),
@@ -86,13 +95,12 @@ _HISTORY_COLUMNS: tuple[FrameColumn[HistoryRow], ...] = (
     text("device_model", lambda row: row.series.device_model),
     text("soc", lambda row: row.series.soc),
     flag("virtual", lambda row: row.series.virtual),
-    text("harness", lambda row: row.series.harness),
-    text("model", lambda row: row.series.model),
-    text("variant", lambda row: row.series.variant),
     text("label", lambda row: row.series.label),
     text("baseline", lambda row: row.series.baseline),
+    *series_columns(_series),
     text("variant_digest", lambda row: row.point.variant_digest),
     text("program_digest", lambda row: row.point.program_digest),
+    *series_columns(_baseline_series, prefix="baseline_"),
     text("baseline_variant_digest", lambda row: row.point.baseline_variant_digest),
     text("baseline_program_digest", lambda row: row.point.baseline_program_digest),
     text("os", lambda row: row.point.os),

@@ -1,17 +1,19 @@
 """Columns that say what a row is about: the device, the model file, the program and the flags."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TypeVar
 
 from benchfarm.frames.arrow import ColumnType
 from benchfarm.frames.frame import FrameColumn
 from farm.wire.documents.matrices.cell_setup import CellSetup
+from farm.wire.documents.results.history import SeriesSetup
 
 R = TypeVar("R")
+Setup = CellSetup | SeriesSetup
 
-_SETUP_FIELDS = (
+_SERIES_FIELDS = (
     "harness",
     "model",
     "variant",
@@ -20,9 +22,8 @@ _SETUP_FIELDS = (
     "memory_format",
     "target",
     "backend",
-    "variant_digest",
-    "program_digest",
 )
+_SETUP_FIELDS = (*_SERIES_FIELDS, "variant_digest", "program_digest")
 
 
 def text(name: str, value: Callable[[R], object] | None = None) -> FrameColumn[R]:
@@ -38,6 +39,11 @@ def integer(name: str, value: Callable[[R], int | None] | None = None) -> FrameC
 def ratio(name: str, value: Callable[[R], float | None] | None = None) -> FrameColumn[R]:
     """Return a column of numbers without a unit."""
     return FrameColumn(name=name, type=ColumnType.NUMBER, value=value or _field(name))
+
+
+def number(name: str, value: Callable[[R], float | None]) -> FrameColumn[R]:
+    """Return a column of numbers, whose unit is in its name."""
+    return FrameColumn(name=name, type=ColumnType.NUMBER, value=value)
 
 
 def flag(name: str, value: Callable[[R], bool | None] | None = None) -> FrameColumn[R]:
@@ -73,15 +79,32 @@ def device_columns() -> tuple[FrameColumn[object], ...]:
 
 def setup_columns(setup: Callable[[R], CellSetup], *, prefix: str = "") -> tuple[FrameColumn[R], ...]:
     """Return the columns of what a cell runs; `settings` is JSON of the flags that are not the defaults."""
-    fields = tuple(text(f"{prefix}{field}", _of(setup, _field(field))) for field in _SETUP_FIELDS)
-    return (*fields, text(f"{prefix}settings", _of(setup, _settings)))
+    return _columns_of(setup, _SETUP_FIELDS, prefix)
 
 
-def _of(setup: Callable[[R], CellSetup], value: Callable[[CellSetup], object]) -> Callable[[R], object]:
-    return lambda row: value(setup(row))
+def series_columns(
+    setup: Callable[[R], SeriesSetup | None], *, prefix: str = ""
+) -> tuple[FrameColumn[R], ...]:
+    """Return the columns of what a series runs; the digests are those of its points."""
+    return _columns_of(setup, _SERIES_FIELDS, prefix)
 
 
-def _settings(setup: CellSetup) -> str:
+def _columns_of(
+    setup: Callable[[R], Setup | None], fields: Iterable[str], prefix: str
+) -> tuple[FrameColumn[R], ...]:
+    columns = tuple(text(f"{prefix}{field}", _of(setup, _field(field))) for field in fields)
+    return (*columns, text(f"{prefix}settings", _of(setup, _settings)))
+
+
+def _of(setup: Callable[[R], Setup | None], value: Callable[[Setup], object]) -> Callable[[R], object]:
+    def value_of(row: R) -> object:
+        its = setup(row)
+        return None if its is None else value(its)
+
+    return value_of
+
+
+def _settings(setup: Setup) -> str:
     return json.dumps(setup.changed_settings, sort_keys=True, ensure_ascii=False)
 
 

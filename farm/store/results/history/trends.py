@@ -1,12 +1,14 @@
 """Series by model and device, and what ran in the cells of their points."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, Digest, SeriesId
+from farm.core.base.setting_values import SettingValue
 from farm.database.rows import is_among, to_record
 from farm.database.tables import cells, devices, is_set, points, programs, series, variants
 
@@ -34,6 +36,21 @@ class TrendSeries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesRecipe:
+    """What a series runs, whatever the versions of its files."""
+
+    model: str | None
+    precision: str | None
+    format: str | None
+    memory_format: str | None
+    target: str | None
+    backend: str
+    #: Those that are not the harness's defaults.
+    changed_settings: Mapping[str, SettingValue]
+    harness: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PointCell:
     """What ran in a cell, and in its baseline."""
 
@@ -44,6 +61,7 @@ class PointCell:
     variant_digest: Digest | None
     program_digest: Digest
     baseline_label: str | None
+    baseline_variant: str | None
     baseline_variant_digest: Digest | None
     baseline_program_digest: Digest | None
 
@@ -111,6 +129,29 @@ def series_page(
     return [to_record(TrendSeries, row, device=to_record(SeriesDevice, row)) for row in rows]
 
 
+def recipes_of_series(
+    connection: Connection, series_ids: Collection[SeriesId]
+) -> dict[SeriesId, SeriesRecipe]:
+    """Return what series run."""
+    columns = series.c["series_id", "model", "recipe", "backend", "settings", "harness"]
+    query = sa.select(*columns).where(is_among(connection, series.c.series_id, series_ids))
+    return {row.series_id: _series_recipe(row) for row in connection.execute(query).all()}
+
+
+def _series_recipe(row: Any) -> SeriesRecipe:
+    recipe = row.recipe or {}
+    return SeriesRecipe(
+        model=row.model,
+        precision=recipe.get("precision"),
+        format=recipe.get("format"),
+        memory_format=recipe.get("memory_format"),
+        target=recipe.get("target"),
+        backend=row.backend,
+        changed_settings=row.settings,
+        harness=row.harness,
+    )
+
+
 _BASELINE, _ITS_VARIANT = cells.alias("baseline"), variants.alias("baseline_variant")
 _ITS_PROGRAM = programs.alias("baseline_program")
 #: Built once: that takes longer than the answer.
@@ -122,6 +163,7 @@ _CELLS_QUERY = (
         variants.c.digest.label("variant_digest"),
         programs.c.digest.label("program_digest"),
         _BASELINE.c.label.label("baseline_label"),
+        _ITS_VARIANT.c.name.label("baseline_variant"),
         _ITS_VARIANT.c.digest.label("baseline_variant_digest"),
         _ITS_PROGRAM.c.digest.label("baseline_program_digest"),
     )

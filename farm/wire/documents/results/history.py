@@ -7,7 +7,9 @@ from typing import Annotated
 from pydantic import Field
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, MatrixId, SeriesId
+from farm.core.base.setting_values import SettingValue
 from farm.core.devices.controls import ControlLevel
+from farm.core.models.variant import Format, PrecisionWord
 from farm.core.results.history.recorded_change import ChangeCause, ChangeState
 from farm.wire.base import Count, WholeNumber, Wire
 from farm.wire.documents.files.programs import Text
@@ -86,7 +88,25 @@ class SeriesChange(Wire):
     since_at: datetime
 
 
-class SeriesHistory(Wire):
+class SeriesSetup(Wire):
+    """What a series runs at each point. Fields of the model file are None where the harness runs no model."""
+
+    model: str | None
+    #: The name of the model file at the newest point.
+    variant: str | None
+    precision: PrecisionWord | None
+    format: Format | None
+    memory_format: str | None
+    #: The backend that the model file was built for.
+    target: str | None
+    #: The requested backend.
+    backend: str
+    #: The flags that are not the harness's defaults.
+    changed_settings: dict[str, SettingValue]
+    harness: str
+
+
+class SeriesHistory(SeriesSetup):
     """GET /api/v1/history: the points of one series against one baseline, oldest first."""
 
     #: Its number, and that of its baseline; the last one's number is `after` of the next page.
@@ -97,13 +117,11 @@ class SeriesHistory(Wire):
     device_model: str | None
     soc: str | None
     virtual: bool
-    model: str | None
-    #: The name of the model file at the newest point.
-    variant: str | None
-    harness: str
     #: The labels of the newest point's cell and of its baseline.
     label: str
     baseline: str | None
+    #: What the baseline runs; None for what is compared with nothing.
+    baseline_setup: SeriesSetup | None
     #: Equal on all devices for the same model, recipe, backend and settings.
     slot: int
     points: tuple[HistoryPoint, ...]
