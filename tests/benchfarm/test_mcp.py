@@ -72,9 +72,14 @@ def test_an_assistant_looks_plans_submits_and_cancels(measured: MeasuredFarm) ->
         ("list_matrices", {"mine": True, "limit": 1}),
         ("cancel_matrix", {"matrix_id": number}),
         ("show_matrix", {"matrix_id": 999_999}),
+        ("list_devices", {"limit": 1}),
+        ("list_devices", {"limit": 1, "skip": 1}),
+        ("list_devices", {"selector": "device:virtual-2"}),
+        ("history", {"limit": 1, "points": 1}),
+        ("speedups", {"limit": 501}),
     )
     assert tools == LOOKS | CHANGES
-    devices, speedups, plan, refused, submitted, mine, foreign, missing = answers
+    devices, speedups, plan, refused, submitted, mine, foreign, missing, *lists = answers
     assert [device["device_id"] for device in devices["devices"]] == ["virtual-1", "virtual-2"]
     assert [row["speedup"] for row in speedups["speedups"]] == [
         row.speedup for row in measured.farm.speedups(matrix=number)
@@ -85,6 +90,16 @@ def test_an_assistant_looks_plans_submits_and_cancels(measured: MeasuredFarm) ->
     assert submitted["submitted_by"] == "ann"
     assert f"matrix {number} is of" in foreign
     assert "[not_found]" in missing
+    first, second, selected, history, too_many = lists
+    assert [device["device_id"] for device in first["devices"] + second["devices"]] == [
+        "virtual-1",
+        "virtual-2",
+    ]
+    assert (devices["next_skip"], first["next_skip"], second["next_skip"]) == (None, 1, None)
+    assert [device["device_id"] for device in selected["devices"]] == ["virtual-2"]
+    (series,) = history["series"]
+    assert (len(series["points"]), series["points_left_out"], history["next_skip"]) == (1, 1, 1)
+    assert "500" in too_many
     _, [cancelled, looked] = converse(
         measured.farm.url,
         ("cancel_matrix", {"matrix_id": submitted["matrix_id"]}),
@@ -105,7 +120,7 @@ def test_a_viewer_has_only_tools_that_look(tmp_path: Path) -> None:
         secret.chmod(0o600)
         tools, [devices] = converse(farm.url, ("list_devices", {}), token_file=secret)
     assert tools == LOOKS
-    assert devices == {"devices": []}
+    assert devices == {"devices": [], "next_skip": None}
 
 
 def speedups_attempt(measured: MeasuredFarm) -> int:

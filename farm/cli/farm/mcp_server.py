@@ -21,18 +21,20 @@ from farm.presentation.text import past_moment
 from farm.wire.documents.access import CallerView
 from farm.wire.documents.matrices.matrices import MatrixView
 from farm.wire.documents.matrices.matrix import read_matrix
+from farm.wire.documents.results.history import SeriesHistory
 
 P = ParamSpec("P")
 Answer = dict[str, Any]
 
-#: Rows of an answer, unless more are asked for: an assistant reads all of them.
+#: Rows of an answer, and points of a series, unless more are asked for: an assistant reads all of them.
 _ROWS, _MAX_ROWS = 50, 500
+_POINTS, _MAX_POINTS = 20, 200
 _STREAM_CHARACTERS = 4000
 _INSTRUCTIONS = (
     "A farm that benchmarks ML models on phones. Times are nanoseconds; a speedup is baseline time over "
     "candidate time, above 1 the candidate is faster. Name a number with its interval, its verdict and its "
-    "device, and say when a device is virtual. Plan a matrix before you submit it, and ask the person before "
-    "you submit."
+    "device, and say when a device is virtual. A list that goes on has `next_skip`: call the tool again with "
+    "it as `skip`. Plan a matrix before you submit it, and ask the person before you submit."
 )
 _DEVICE_FIELDS = {
     *("device_id", "label", "tags", "device_model", "soc", "android", "abi", "virtual"),
@@ -42,6 +44,8 @@ _LOOKS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
 
 Limit = Annotated[int, Field(ge=1, le=_MAX_ROWS, description="Rows at most.")]
+Skip = Annotated[int, Field(ge=0, description="Rows to leave out: `next_skip` of the answer before.")]
+Points = Annotated[int, Field(ge=1, le=_MAX_POINTS, description="Sessions of each series at most.")]
 Past = Annotated[str | None, Field(description="A date or a span: 2026-03-01, 12h, 30d.")]
 MatrixText = Annotated[str, Field(description="The matrix as YAML, as in docs/matrix.md.")]
 
@@ -53,26 +57,40 @@ class FarmTools:
         self._farm = farm
         self._caller = caller
 
-    def list_devices(self) -> Answer:
+    def list_devices(
+        self,
+        selector: Annotated[
+            str | None, Field(description="Only devices that fit, like soc:SM8*, android:14 or a name.")
+        ] = None,
+        limit: Limit = _ROWS,
+        skip: Skip = 0,
+    ) -> Answer:
         """List the devices: model, chip, Android, state, and why one gets no work."""
-        views = self._farm.devices()
-        return {"devices": [view.model_dump(mode="json", include=_DEVICE_FIELDS) for view in views]}
+        selected = None if selector is None else set(self._farm.select_devices([selector]))
+        views = (view for view in self._farm.devices() if selected is None or view.device_id in selected)
+        rows = (view.model_dump(mode="json", include=_DEVICE_FIELDS) for view in views)
+        return _rows("devices", rows, limit, skip)
 
-    def list_variants(self, name: str | None = None, limit: Limit = _ROWS) -> Answer:
-        """List the model files of the farm, newest last, or those with a text in their name."""
+    def list_variants(self, name: str | None = None, limit: Limit = _ROWS, skip: Skip = 0) -> Answer:
+        """List the model files of the farm, newest first, or those with a text in their name."""
         named = [variant for variant in self._farm.variants() if name is None or name in variant.name]
-        return _rows("variants", named[-limit:], limit, total=len(named))
+        return _rows("variants", reversed(named), limit, skip)
 
     def show_harness(self, name: str) -> Answer:
         """Show a harness: its backends, its flags with their defaults, and its programs."""
         return _document(self._farm.harness(name))
 
     def list_matrices(
-        self, name: str | None = None, since: Past = None, mine: bool = False, limit: Limit = _ROWS
+        self,
+        name: str | None = None,
+        since: Past = None,
+        mine: bool = False,
+        limit: Limit = _ROWS,
+        skip: Skip = 0,
     ) -> Answer:
         """List matrices, newest first: state, progress, and who submitted them."""
         found = self._farm.matrices(since=_past(since), name=name, mine=mine)
-        return _rows("matrices", found, limit)
+        return _rows("matrices", found, limit, skip)
 
     def show_matrix(self, matrix_id: int) -> Answer:
         """Show a matrix: its progress on each device, its cells with their outcomes, and what is not run."""
@@ -91,6 +109,7 @@ class FarmTools:
         candidate: str | None = None,
         since: Past = None,
         limit: Limit = _ROWS,
+        skip: Skip = 0,
     ) -> Answer:
         """Compare candidates with their baselines: of a matrix, or the newest of each pair.
 
@@ -104,7 +123,7 @@ class FarmTools:
             candidate=candidate,
             since=_past(since),
         )
-        return _rows("speedups", found, limit)
+        return _rows("speedups", found, limit, skip)
 
     def history(
         self,
@@ -114,12 +133,18 @@ class FarmTools:
         variant: str | None = None,
         since: Past = None,
         limit: Limit = _ROWS,
+        skip: Skip = 0,
+        points: Points = _POINTS,
     ) -> Answer:
-        """Show how times and speedups of series went over sessions, with what had another version."""
+        """Show how times and speedups of series went over sessions, with what had another version.
+
+        Each series has its newest points; `points_left_out` counts older ones.
+        """
         found = self._farm.history(
             device=device, model=model, harness=harness, variant=variant, since=_past(since)
         )
-        return _rows("series", found, limit)
+        rows = (_newest_points(view, points) for view in found)
+        return _rows("series", rows, limit, skip)
 
     def regressions(
         self,
@@ -128,10 +153,11 @@ class FarmTools:
         model: str | None = None,
         every: bool = False,
         limit: Limit = _ROWS,
+        skip: Skip = 0,
     ) -> Answer:
         """List what became slower, since when and because of what; with `every` improvements, too."""
         found = self._farm.changes(since=_past(since), device=device, model=model, every=every)
-        return _rows("changes", found, limit)
+        return _rows("changes", found, limit, skip)
 
     def explain_cell(self, cell_id: int) -> Answer:
         """Show everything that a comparison rests on: rounds, what is left out, files, device, conditions."""
@@ -192,7 +218,9 @@ class FarmTools:
 
 def farm_server(farm: FarmClient, caller: CallerView) -> MCPServer[Any]:
     """Return a server with the tools that the role of the caller permits."""
-    server: MCPServer[Any] = MCPServer("benchfarm", version=__version__, instructions=_INSTRUCTIONS)
+    server: MCPServer[Any] = MCPServer(
+        "benchfarm", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING"
+    )
     tools = FarmTools(farm, caller)
     looks: tuple[Callable[..., Answer], ...] = (
         *(tools.list_devices, tools.list_variants, tools.show_harness, tools.list_matrices),
@@ -232,8 +260,13 @@ def _document(view: object) -> Answer:
     return document
 
 
-def _rows(name: str, views: Iterable[object], limit: int, *, total: int | None = None) -> Answer:
-    """Return the first rows, and whether there are more."""
-    rows = list(islice(views, limit + 1))
-    has_more = len(rows) > limit or (total or 0) > limit
-    return {name: [to_jsonable_python(row) for row in rows[:limit]], "has_more": has_more}
+def _newest_points(view: SeriesHistory, most: int) -> Answer:
+    newest = view.model_copy(update={"points": view.points[-most:]})
+    return _document(newest) | {"points_left_out": len(view.points) - len(newest.points)}
+
+
+def _rows(name: str, views: Iterable[object], limit: int, skip: int) -> Answer:
+    """Return a page of rows, and the place where the next one begins; null at the end."""
+    rows = list(islice(views, skip, skip + limit + 1))
+    next_skip = skip + limit if len(rows) > limit else None
+    return {name: [to_jsonable_python(row) for row in rows[:limit]], "next_skip": next_skip}
