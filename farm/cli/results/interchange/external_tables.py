@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Sequence
+from itertools import groupby
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from farm.cli.shell.tables import Listing, name, number, prose
@@ -19,14 +21,29 @@ def import_table(views: Sequence[ImportView]) -> RenderableType:
     return _imports(views) if views else Text("Nothing was imported.")
 
 
-def result_table(views: Sequence[ExternalResultView]) -> RenderableType:
-    """Return a table of results in the units of their files."""
-    return _results(views) if views else Text("There is no such result.")
+def result_tables(views: Sequence[ExternalResultView]) -> RenderableType:
+    """Return results in the units of their files: a table below a line for what was measured together."""
+    if not views:
+        return Text("There is no such result.")
+    blocks: list[RenderableType] = []
+    for title, together in groupby(views, key=_title):
+        blocks += [Text(title, style="bold"), Padding(_results(list(together)), (0, 0, 1, 2))]
+    return Group(*blocks)
 
 
-def _driven(view: ExternalResultView) -> str:
-    """Return `live` where a client drove the phone, and no plan of the farm."""
-    return str(json.loads(view.settings).get("driven", ""))
+def _title(view: ExternalResultView) -> str:
+    """Return what results have in common; `live` is what a client drove, and no plan of the farm."""
+    tool = " ".join([view.tool, view.tool_version or ""]).strip()
+    driven = json.loads(view.settings).get("driven")
+    parts = [
+        f"import {view.import_id}: {tool}",
+        f"model {view.model or UNKNOWN}",
+        f"device {view.device or UNKNOWN}",
+        f"backend {view.backend or UNKNOWN}",
+        f"date {view.date or UNKNOWN}",
+        *([f"driven {driven}"] if driven else []),
+    ]
+    return ", ".join(parts)
 
 
 _imports = Listing[ImportView](
@@ -34,22 +51,16 @@ _imports = Listing[ImportView](
     name("file", lambda view: view.name),
     name("format", lambda view: view.harness or view.format),
     number("results", lambda view: view.results),
-    name("imported", lambda view: f"{local_time_text(view.imported_at)} by {view.imported_by}"),
+    name("imported", lambda view: local_time_text(view.imported_at)),
+    name("by", lambda view: view.imported_by),
     prose("notes", lambda view: "\n".join(_notes(view)), is_shown=lambda views: any(map(_notes, views))),
 )
 _results = Listing[ExternalResultView](
-    name("import", lambda view: view.import_id),
-    name("tool", lambda view: " ".join([view.tool, view.tool_version or ""]).strip()),
-    name("model", lambda view: view.model or UNKNOWN),
-    name("device", lambda view: view.device or UNKNOWN),
-    name("backend", lambda view: view.backend or UNKNOWN),
     name("metric", lambda view: view.metric),
-    number("value", lambda view: f"{view.value:.6g}"),
+    number("value", lambda view: f"{view.value:.12g}"),
     name("unit", lambda view: view.unit or UNKNOWN),
     name("is", lambda view: view.statistic),
     number("n", lambda view: view.sample_count if view.sample_count is not None else UNKNOWN),
-    name("date", lambda view: view.date or UNKNOWN),
-    name("driven", _driven, is_shown=lambda views: any(map(_driven, views))),
 )
 
 

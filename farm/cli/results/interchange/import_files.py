@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from farm.cli.results.interchange.external_tables import import_table, result_table
+from farm.cli.results.interchange.external_tables import import_table, result_tables
 from farm.cli.shell.address import connect
 from farm.cli.shell.options import Json, ShortYes
 from farm.cli.shell.output import confirm, print_data, print_done, print_json, print_json_list, print_notice
@@ -63,13 +63,13 @@ class _FileOutcome:
     hint: str | None = None
     notes: list[str] | None = None
 
-    @property
-    def text(self) -> str:
-        """Return one line, and a line for each note."""
+    def text(self, *, with_hint: bool) -> str:
+        """Return one line, and a line for each note and for the hint."""
         number = "" if self.import_id is None else f" as import {self.import_id}"
         match self.outcome:
             case "refused":
-                return f"{self.path}: not imported: {self.reason}\n  hint: {self.hint}"
+                hint = f"\n  hint: {self.hint}" if with_hint else ""
+                return f"{self.path}: not imported: {self.reason}{hint}"
             case ImportOutcome.DUPLICATE:
                 return f"{self.path}: known already{number}" + (f": {self.reason}" if self.reason else "")
             case _:
@@ -105,20 +105,36 @@ def add(
     Example: farm import add results/ --device "Pixel 8"
     """
     given = _Given(harness=harness, device=device, model=model, dry_run=dry_run)
-    outcomes = []
+    outcomes, hints = [], set()
     with connect() as farm:
         for outcome in _import_all(farm, _files(paths), given):
             outcomes.append(outcome)
             if not as_json:
-                print_notice(outcome.text)
+                # Many files of a folder are refused for the same reason.
+                print_notice(outcome.text(with_hint=outcome.hint not in hints))
+                hints.add(outcome.hint)
     if as_json:
         print_json([asdict(outcome) for outcome in outcomes])
+    elif len(outcomes) > 1:
+        print_notice(_counts_text(outcomes, dry_run=dry_run))
     counts = Counter(outcome.outcome for outcome in outcomes)
     if counts["refused"]:
         raise InvalidInput(
             f"{counts['refused']} of {plural(len(outcomes), 'file')} cannot be imported",
             hint="the reasons are above; docs/import.md lists the formats",
         )
+
+
+def _counts_text(outcomes: Sequence[_FileOutcome], *, dry_run: bool) -> str:
+    """Return what became of all files of a call."""
+    counts = Counter(outcome.outcome for outcome in outcomes)
+    wanted = ImportOutcome.IMPORTABLE if dry_run else ImportOutcome.IMPORTED
+    results = sum(outcome.results for outcome in outcomes if outcome.outcome == wanted)
+    verb = "would be imported" if dry_run else "imported"
+    return (
+        f"{plural(len(outcomes), 'file')}: {counts[wanted]} {verb} with {plural(results, 'result')},"
+        f" {counts[ImportOutcome.DUPLICATE]} known already, {counts['refused']} refused."
+    )
 
 
 def _files(paths: Sequence[Path]) -> list[Path]:
@@ -237,7 +253,7 @@ def results(
             print_json_list(views)
             return
         listed = list(islice(views, limit + 1))
-    print_data(result_table(listed[:limit]))
+    print_data(result_tables(listed[:limit]))
     if len(listed) > limit:
         print_notice(f"Only the first {limit} are shown: --limit {2 * limit} shows more, --json all.")
 

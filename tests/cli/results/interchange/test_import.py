@@ -135,7 +135,7 @@ def test_tables_say_unknown_and_a_withdrawn_import_is_gone_from_them(
     assert "ai_hub.json: 3 results, ai-hub, imported as import 1" in capsys.readouterr().err
     assert run("import", "results") == 0
     table = capsys.readouterr().out
-    assert "Qualcomm AI Hub" in table
+    assert "import 1: Qualcomm AI Hub" in table
     assert "unknown" in table
     assert run("import", "withdraw", "1", "--reason", "of another phone", "--yes") == 0
     capsys.readouterr()
@@ -171,3 +171,26 @@ def test_export_and_python_client_have_the_same_numbers(
             return len((await client.imports()).to_dicts())
 
     assert asyncio.run(ask()) == len(wanted)
+
+
+def test_lists_and_reasons_are_read_in_80_columns(
+    farm: HttpFarm, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        (folder / f"more{number}.bin").write_bytes(bytes([number, 0, 255]))
+    assert run("import", folder) == 2
+    told = capsys.readouterr().err
+    counts = f"{len(FILES) + 6} files: {len(FILES)} imported with "
+    assert counts in told
+    assert " results, 1 known already, 5 refused." in told
+    assert (
+        told.count("hint: docs/import.md lists the formats; a log of another tool needs --harness NAME") == 1
+    )
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run("import", "results") == 0
+    lines = capsys.readouterr().out.splitlines()
+    views = listed(capsys, "results")
+    for view in views:
+        # A row each, which nothing wraps.
+        value = f"{view['value']:.12g}"
+        assert any(line.startswith(f"  {view['metric']} ") and value in line.split() for line in lines), view
