@@ -2,6 +2,7 @@
 
 from benchfarm.asynchronous import AsyncFarm, AsyncRun
 from benchfarm.farm import Farm
+from benchfarm.frames.device_frame import DeviceFrame
 from benchfarm.frames.frame import Frame
 from benchfarm.frames.samples import Samples
 from benchfarm.frames.speedup_frame import SpeedupFrame
@@ -11,6 +12,7 @@ from farm.core.errors import FarmError, FarmUnreachable, InvalidInput, NotFound,
 __all__ = [
     "AsyncFarm",
     "AsyncRun",
+    "DeviceFrame",
     "Farm",
     "FarmError",
     "FarmUnreachable",

@@ -61,6 +61,10 @@ class AsyncRun(_Asynchronous[Run]):
     samples = _OnThread(Run.samples)
     report = _OnThread(Run.report)
 
+    def _repr_html_(self) -> str:
+        """Return its progress, with a link to its page."""
+        return self.synchronous._repr_html_()
+
     @property
     def id(self) -> int:
         """Return the number of the matrix."""

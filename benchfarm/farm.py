@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from benchfarm.files import Harnesses, StoredFiles, Variants
+from benchfarm.frames.device_frame import DeviceFrame
 from benchfarm.frames.frame import Frame
 from benchfarm.frames.result_frames import (
     HistoryRow,
@@ -40,7 +41,7 @@ from farm.wire.documents.results.results import PlacedSeries, ResultView
 C = TypeVar("C", bound=StrEnum)
 
 #: Devices of a run: names, selectors like `soc:SM8*`, or what `Farm.devices` returned.
-Devices = str | DeviceView | Sequence[str | DeviceView]
+Devices = str | DeviceView | DeviceFrame | Sequence[str | DeviceView]
 #: A time, or how long ago: `12h`, `7d`, `2026-03-01`.
 Past = datetime | str
 
@@ -90,7 +91,7 @@ class Farm:
         """Return the caller's name and role."""
         return self.client.caller()
 
-    def devices(self, *selectors: str) -> list[DeviceView]:
+    def devices(self, *selectors: str) -> DeviceFrame:
         """Return all devices, or those that fit any of the selectors.
 
         Args:
@@ -100,7 +101,8 @@ class Farm:
         Raises:
             SelectorEmpty: one of them fits no device.
         """
-        return select_views(self.client, selectors)
+        as_of = datetime.now(UTC)
+        return DeviceFrame(select_views(self.client, selectors), as_of=as_of)
 
     def run(
         self,

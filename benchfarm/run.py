@@ -1,12 +1,13 @@
 """A matrix at the farm, as an object: wait for it, cancel it, measure it again, ask for its numbers."""
 
 from datetime import datetime
+from html import escape
 from typing import TYPE_CHECKING
 
 from benchfarm.frames.frame import Frame
 from benchfarm.frames.samples import Samples
 from benchfarm.frames.speedup_frame import SpeedupFrame
-from benchfarm.progress import wait_with_progress
+from benchfarm.progress import progress_html, wait_with_progress
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import AttemptId, CellId, MatrixId
 from farm.wire.documents.matrices.matrices import AttemptView, CellView, JobView, MatrixView, Rejection
@@ -147,6 +148,11 @@ class Run:
     def report(self) -> str:
         """Return the matrix with its comparisons as one HTML file."""
         return self._client.matrix_report(self.id)
+
+    def _repr_html_(self) -> str:
+        """Return its progress, with a link to its page."""
+        link = f'<a href="{escape(self.url)}">Run {self.id} ({escape(self.name)})</a>'
+        return f"<div>{link}</div>{progress_html(self.view)}"
 
     def __repr__(self) -> str:
         done = sum(device.finished for device in self.view.progress)

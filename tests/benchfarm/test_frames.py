@@ -3,11 +3,12 @@
 import re
 import sys
 from datetime import UTC, datetime
+from html import escape
 from typing import Any
 
 import pytest
 
-from benchfarm import InvalidInput, SpeedupFrame
+from benchfarm import DeviceFrame, InvalidInput, SpeedupFrame
 from benchfarm.frames.frame import ArrowColumns
 from farm.core.base.ids import AttemptId
 from farm.wire.documents.matrices.matrices import SpeedupView
@@ -25,6 +26,26 @@ def every_frame(measured: MeasuredFarm) -> list[ArrowColumns]:
         farm.speedups(matrix=measured.queued),
         SpeedupFrame([], as_of=datetime.now(UTC)),
     ]
+
+
+def test_devices_are_a_frame_and_a_table_of_a_notebook(measured: MeasuredFarm) -> None:
+    devices = measured.farm.devices()
+    rows = devices.to_dicts()
+    assert [row["device_id"] for row in rows] == ["virtual-1", "virtual-2"]
+    assert {row["as_of"] for row in rows} == {devices.as_of}
+    assert [row["free"] for row in rows] == [not view.blocked_by for view in devices]
+    for view in devices:
+        assert f"<td>{escape(view.name)}</td>" in devices._repr_html_()
+    assert "2 devices, as of" in devices._repr_html_()
+    hostile = [devices[0].model_copy(update={"device_model": "<script>"})]
+    assert "<script>" not in DeviceFrame(hostile, as_of=devices.as_of)._repr_html_()
+
+
+def test_a_run_shows_its_progress_and_its_page_in_a_notebook(measured: MeasuredFarm) -> None:
+    run = measured.farm.matrix(measured.finished)
+    html = run._repr_html_()
+    assert f'<a href="{run.url}">Run {run.id} ({run.name})</a>' in html
+    assert html.count("<progress") == len(run.view.progress) == 2
 
 
 def test_a_row_is_the_document_of_the_farm_and_a_column_has_its_unit(measured: MeasuredFarm) -> None:
@@ -47,6 +68,21 @@ def test_every_frame_has_quality_coverage_and_the_time_that_it_is_of(measured: M
         assert {"quality", "n", "of", "as_of"} <= set(frame.columns)
 
 
+def test_a_history_has_the_setups_of_the_comparison_as_fields(measured: MeasuredFarm) -> None:
+    setup = ("harness", "model", "variant", "precision", "format", "memory_format", "target", "backend")
+    names = [f"{prefix}{name}" for prefix in ("", "baseline_") for name in (*setup, "settings")]
+    names += [
+        f"{prefix}{name}" for prefix in ("", "baseline_") for name in ("variant_digest", "program_digest")
+    ]
+    compared = {row["cell_id"]: row for row in measured.farm.speedups(matrix=measured.finished).to_dicts()}
+    sessions = [row for row in measured.farm.history().to_dicts() if row["cell_id"] in compared]
+    assert {row["cell_id"] for row in sessions} == compared.keys()
+    for row in sessions:
+        assert {name: row[name] for name in names} == {name: compared[row["cell_id"]][name] for name in names}
+    alone = [row for row in measured.farm.history().to_dicts() if row["baseline_series_id"] is None]
+    assert {row[f"baseline_{name}"] for row in alone for name in (*setup, "settings")} <= {None}
+
+
 def test_samples_are_those_of_the_attempts(measured: MeasuredFarm) -> None:
     samples = measured.farm.samples(measured.finished)
     assert len(samples) == 20
@@ -67,13 +103,13 @@ def test_the_same_frame_in_arrow_polars_and_pandas(measured: MeasuredFarm) -> No
     pytest.importorskip("pyarrow")
     pytest.importorskip("polars")
     pytest.importorskip("pandas")
-    for frame in every_frame(measured):
+    for frame in [*every_frame(measured), measured.farm.devices()]:
         expected = frame.to_dicts()
         assert frame.to_arrow().to_pylist() == expected
         assert frame.to_polars().to_dicts() == expected
         pandas = frame.to_pandas()
         assert list(pandas.columns) == list(frame.columns)
-        for name in ("as_of", "n"):
+        for name in {"as_of", "n"} & {*frame.columns}:
             assert list(pandas[name]) == [row[name] for row in expected]
 
 
