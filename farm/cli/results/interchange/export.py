@@ -104,6 +104,7 @@ def _export(
             check_same(known, asked, folder)
         export = Export(farm=farm, kind=kind, folder=folder, manifest=known or asked)
         export.save()
+        export.clear_unfinished()
         try:
             for part in _with_progress(export.plan(changes)):
                 export.write(part)

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from farm.cli.results.interchange.manifest import ExportManifest, Part, write_manifest
-from farm.cli.results.interchange.row_files import RowFile, open_row_file
+from farm.cli.results.interchange.row_files import UNFINISHED, RowFile, open_row_file
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import MatrixId
 from farm.wire.base import Wire
@@ -102,8 +102,8 @@ class Export:
             raise
         for file in open_files.values():
             file.finish()
-        known = self.manifest.parts.get(part.number)
-        for gone in {self.folder / name for name in known.files} - open_files.keys() if known else ():
+        # As the folder has them: the manifest does not know what an export wrote that was killed.
+        for gone in {*self.folder.rglob(_file_name(part.number, self.manifest.format))} - open_files.keys():
             gone.unlink(missing_ok=True)
         count = sum(file.rows for file in open_files.values())
         names = sorted(path.relative_to(self.folder).as_posix() for path in open_files)
@@ -111,6 +111,11 @@ class Export:
         self.rows, self.files = self.rows + count, self.files + len(names)
         if time.monotonic() - self._saved_at >= _SAVE_EVERY_S:
             self.save()
+
+    def clear_unfinished(self) -> None:
+        """Remove files of which an export that was killed wrote a part only."""
+        for path in self.folder.rglob(f".*{UNFINISHED}"):
+            path.unlink(missing_ok=True)
 
     def save(self) -> None:
         """Write the manifest."""
@@ -175,9 +180,13 @@ class Export:
 
 def _by_file(rows: Sequence[Wire], column: str | None, number: int, format: str) -> dict[str, list[Wire]]:
     if column is None:
-        return {f"part-{number:08}.{format}": list(rows)}
+        return {_file_name(number, format): list(rows)}
     by_month: defaultdict[str, list[Wire]] = defaultdict(list)
     for row in rows:
         month = getattr(row, column).astimezone(UTC).strftime("%Y-%m")
-        by_month[f"month={month}/part-{number:08}.{format}"].append(row)
+        by_month[f"month={month}/{_file_name(number, format)}"].append(row)
     return dict(by_month)
+
+
+def _file_name(number: int, format: str) -> str:
+    return f"part-{number:08}.{format}"

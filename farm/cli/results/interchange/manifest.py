@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from farm.cli.results.interchange.row_files import FileFormat
+from farm.cli.results.interchange.row_files import UNFINISHED, FileFormat
 from farm.core.errors import Conflict, InvalidInput
 
 MANIFEST = "_manifest.json"
@@ -64,7 +64,7 @@ def read_manifest(folder: Path) -> ExportManifest | None:
 def write_manifest(folder: Path, manifest: ExportManifest) -> None:
     """Write the manifest of a folder; the file is replaced when it is whole."""
     folder.mkdir(parents=True, exist_ok=True)
-    unfinished = folder / f".{MANIFEST}.unfinished"
+    unfinished = folder / f".{MANIFEST}{UNFINISHED}"
     unfinished.write_text(manifest.model_dump_json(), encoding="utf-8")
     unfinished.replace(folder / MANIFEST)
 

@@ -15,6 +15,9 @@ from farm.core.errors import InvalidInput
 from farm.wire.base import Wire
 from farm.wire.documents.results.export_columns import ExportColumn, ExportType, columns_of
 
+#: The ending of the name of a file that is being written.
+UNFINISHED = ".unfinished"
+
 
 class FileFormat(StrEnum):
     """A format of exported files; the value is the ending of their names."""
@@ -33,7 +36,7 @@ class RowFile(ABC):
         self.rows = 0
         path.parent.mkdir(parents=True, exist_ok=True)
         #: Readers skip names that begin so.
-        self.unfinished = path.with_name(f".{path.name}.unfinished")
+        self.unfinished = path.with_name(f".{path.name}{UNFINISHED}")
 
     def write(self, rows: Sequence[Wire]) -> None:
         """Write rows behind those before."""

@@ -3,6 +3,11 @@
 import csv
 import json
 import math
+import os
+import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +21,7 @@ from farm.core.errors import FarmUnreachable
 from farm.services.results.interchange import export as exporting
 from farm.web.app import create_app_with_pages
 from farm.wire.documents.results.export import ExportChanges
+from tests.architecture.sources import ROOT
 from tests.cli.run.test_run import run
 from tests.support.farm.http_farm import served
 from tests.web.conftest import fill
@@ -99,6 +105,22 @@ def test_speedups_can_be_computed_from_the_exported_measurements(tmp_path: Path)
         assert row["log_ratio"] == pytest.approx(by_cell[row["cell_id"]]["log_ratio"], abs=1e-12)
 
 
+def test_the_query_of_the_page_has_the_numbers_of_speedups_by_groups(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exported(tmp_path, "speedups")
+    page = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
+    (sql,) = re.findall(r"    WITH newest AS \(.*?GROUP BY ALL\n", page, re.DOTALL)
+    capsys.readouterr()
+    assert run("speedups", "--by", "all", "--json") == 0
+    (group,) = json.loads(capsys.readouterr().out)
+    (row,) = query(sql.replace("'results/", f"'{tmp_path}/"))
+    exact = ("model", "baseline", "candidate", "devices")
+    assert {name: row[name] for name in exact} == {name: group[name] for name in exact}
+    for name in ("speedup", "low", "high"):
+        assert row[name] == pytest.approx(group[name], rel=1e-12)
+
+
 def test_samples_are_the_numbers_that_the_tool_printed(tmp_path: Path) -> None:
     exported(tmp_path, "measurements")
     exported(tmp_path, "samples")
@@ -177,6 +199,42 @@ def test_an_interrupted_export_goes_on_where_it_was(tmp_path: Path, monkeypatch:
     exported(tmp_path / "whole", "measurements")
     sql = "FROM read_parquet('{}/measurements/month=*/*.parquet') ORDER BY measurement_id"
     assert query(sql.format(tmp_path)) == query(sql.format(tmp_path / "whole"))
+
+
+def test_an_export_that_was_killed_is_completed_by_the_next(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporting, "EXPORT_BLOCK", 1)
+    call = [sys.executable, "-c", "from farm.cli.shell.main import main; main()", "export", "measurements"]
+    process = subprocess.Popen(
+        [*call, "--out", str(tmp_path), "--format", "jsonl"], env={**os.environ, "FARM_URL": url}
+    )
+    while process.poll() is None and not list(tmp_path.rglob("part-*.jsonl")):
+        pass
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    left = next(tmp_path.rglob("part-*.jsonl")).with_name(".part-00000007.jsonl.unfinished")
+    left.write_text("{")
+    exported(tmp_path, "measurements", format="jsonl")
+    exported(tmp_path / "whole", "measurements", format="jsonl")
+    assert not left.exists()
+    sql = "FROM read_json('{}/measurements/month=*/*.jsonl') ORDER BY measurement_id"
+    rows = query(sql.format(tmp_path))
+    assert len(rows) > 20
+    assert rows == query(sql.format(tmp_path / "whole"))
+
+
+def test_a_part_that_is_of_another_month_by_now_is_there_once_after_a_killed_export(tmp_path: Path) -> None:
+    exported(tmp_path, "speedups", format="csv")
+    manifest = tmp_path / "speedups" / "_manifest.json"
+    # As if the export had been killed before it wrote its manifest, in an earlier month.
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "parts": {}}))
+    (month,) = (tmp_path / "speedups").glob("month=*")
+    files = sorted(path.name for path in month.iterdir())
+    month.rename(month.with_name("month=2020-01"))
+    exported(tmp_path, "speedups", format="csv")
+    found = sorted(path.relative_to(tmp_path / "speedups") for path in tmp_path.rglob("part-*"))
+    assert [str(path) for path in found] == [f"{month.name}/{name}" for name in files]
 
 
 def test_another_format_span_or_farm_is_refused_in_words(
