@@ -6,6 +6,7 @@ from datetime import datetime
 
 from benchfarm.frames.frame import Frame, FrameColumn
 from benchfarm.frames.setup_columns import (
+    common_columns,
     device_columns,
     flag,
     integer,
@@ -16,8 +17,9 @@ from benchfarm.frames.setup_columns import (
     setup_columns,
     text,
 )
+from farm.core.results.history.recorded_change import ChangedPart
 from farm.core.runs.measurement import CellSummary
-from farm.wire.documents.results.changes import ChangeView
+from farm.wire.documents.results.changes import ChangeView, CommonSetup
 from farm.wire.documents.results.history import HistoryPoint, SeriesHistory, SeriesSetup
 from farm.wire.documents.results.imports import ExternalResultView
 from farm.wire.documents.results.results import ResultView
@@ -64,6 +66,20 @@ def _series(row: HistoryRow) -> SeriesSetup:
 
 def _baseline_series(row: HistoryRow) -> SeriesSetup | None:
     return row.series.baseline_setup
+
+
+def _setup(view: ChangeView) -> CommonSetup:
+    return view.setup
+
+
+def _baseline_setup(view: ChangeView) -> CommonSetup | None:
+    return view.baseline_setup
+
+
+def _version(view: ChangeView, part: ChangedPart, side: str) -> str | None:
+    """Return the digest of a file or program before a change, or since; None where it is the same."""
+    changed = next((version for version in view.versions if version.part is part), None)
+    return None if changed is None else getattr(changed, side)
 
 
 _RESULT_COLUMNS: tuple[FrameColumn[ResultView], ...] = (
@@ -122,13 +138,17 @@ _CHANGE_COLUMNS: tuple[FrameColumn[ChangeView], ...] = (
     integer("change_id"),
     text("cause"),
     text("state"),
-    text("model", lambda view: view.scope.get("model")),
+    *common_columns(_setup),
+    *common_columns(_baseline_setup, prefix="baseline_"),
     text("variant", lambda view: view.scope.get("variant")),
-    text("harness", lambda view: view.scope.get("harness")),
     text("device", lambda view: view.device_label or view.scope.get("device")),
     text("changed", lambda view: ", ".join(version.part for version in view.versions) or None),
     text("old_version", lambda view: view.versions[0].old if view.versions else None),
     text("new_version", lambda view: view.versions[0].new if view.versions else None),
+    text("old_variant_digest", lambda view: _version(view, ChangedPart.FILE, "old")),
+    text("variant_digest", lambda view: _version(view, ChangedPart.FILE, "new")),
+    text("old_program_digest", lambda view: _version(view, ChangedPart.PROGRAM, "old")),
+    text("program_digest", lambda view: _version(view, ChangedPart.PROGRAM, "new")),
     ratio("time_ratio", lambda view: view.ratio),
     ratio("ci_low", lambda view: view.ratio_low),
     ratio("ci_high", lambda view: view.ratio_high),

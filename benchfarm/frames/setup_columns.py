@@ -8,10 +8,11 @@ from typing import TypeVar
 from benchfarm.frames.arrow import ColumnType
 from benchfarm.frames.frame import FrameColumn
 from farm.wire.documents.matrices.cell_setup import CellSetup
+from farm.wire.documents.results.changes import CommonSetup
 from farm.wire.documents.results.history import SeriesSetup
 
 R = TypeVar("R")
-Setup = CellSetup | SeriesSetup
+Setup = CellSetup | SeriesSetup | CommonSetup
 
 _SERIES_FIELDS = (
     "harness",
@@ -23,6 +24,7 @@ _SERIES_FIELDS = (
     "target",
     "backend",
 )
+_COMMON_FIELDS = tuple(field for field in _SERIES_FIELDS if field != "variant")
 _SETUP_FIELDS = (*_SERIES_FIELDS, "variant_digest", "program_digest")
 
 
@@ -89,6 +91,13 @@ def series_columns(
     return _columns_of(setup, _SERIES_FIELDS, prefix)
 
 
+def common_columns(
+    setup: Callable[[R], CommonSetup | None], *, prefix: str = ""
+) -> tuple[FrameColumn[R], ...]:
+    """Return the columns of what several series run alike; empty where they differ."""
+    return _columns_of(setup, _COMMON_FIELDS, prefix)
+
+
 def _columns_of(
     setup: Callable[[R], Setup | None], fields: Iterable[str], prefix: str
 ) -> tuple[FrameColumn[R], ...]:
@@ -104,7 +113,9 @@ def _of(setup: Callable[[R], Setup | None], value: Callable[[Setup], object]) ->
     return value_of
 
 
-def _settings(setup: Setup) -> str:
+def _settings(setup: Setup) -> str | None:
+    if setup.changed_settings is None:
+        return None
     return json.dumps(setup.changed_settings, sort_keys=True, ensure_ascii=False)
 
 

@@ -83,6 +83,23 @@ def test_a_history_has_the_setups_of_the_comparison_as_fields(measured: Measured
     assert {row[f"baseline_{name}"] for row in alone for name in (*setup, "settings")} <= {None}
 
 
+def test_a_regression_has_what_its_series_run_as_fields(measured: MeasuredFarm) -> None:
+    (row,) = measured.farm.regressions(every=True).to_dicts()
+    names = ("harness", "model", "precision", "format", "memory_format", "target", "backend", "settings")
+    (session,) = [
+        session
+        for session in measured.farm.history(device="virtual-2").to_dicts()
+        if session["baseline_series_id"] is not None
+        and session["matrix_id"] == measured.finished
+        and session["precision"] == row["precision"]
+    ]
+    for name in (*names, *(f"baseline_{name}" for name in names)):
+        assert row[name] == session[name]
+    assert (row["precision"], row["baseline_precision"]) == ("int8-core", "float32")
+    assert (row["old_variant_digest"], row["variant_digest"]) == ("a" * 64, "b" * 64)
+    assert (row["old_program_digest"], row["program_digest"]) == (None, None)
+
+
 def test_samples_are_those_of_the_attempts(measured: MeasuredFarm) -> None:
     samples = measured.farm.samples(measured.finished)
     assert len(samples) == 20

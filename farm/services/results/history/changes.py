@@ -36,7 +36,7 @@ from farm.store.results.history import changes as change_store
 from farm.store.results.history.changes import ChangeFilter
 from farm.store.results.history.confirmations import end_confirmation, find_confirmation
 from farm.store.results.history.detection_points import PointNames
-from farm.store.results.history.trends import PointCell, cells_of_points
+from farm.store.results.history.trends import PointCell, SeriesRecipe, cells_of_points
 from farm.wire.documents.results.changes import (
     MAX_CHANGED_SERIES,
     MAX_CHANGES_PAGE,
@@ -45,6 +45,7 @@ from farm.wire.documents.results.changes import (
     ChangedSeriesView,
     ChangeStateRequest,
     ChangeView,
+    CommonSetup,
     ConfirmationView,
 )
 
@@ -237,7 +238,10 @@ def _views(connection: Connection, changes: Sequence[RecordedChange]) -> list[Ch
     labels = device_labels(
         connection, {DeviceId(change.scope["device"]) for change in changes if "device" in change.scope}
     )
-    counts = change_store.count_series(connection, [change.change_id for change in changes])
+    numbers = [change.change_id for change in changes]
+    counts = change_store.count_series(connection, numbers)
+    recipes = change_store.recipes_of_changes(connection, numbers, of_baselines=False)
+    baselines = change_store.recipes_of_changes(connection, numbers, of_baselines=True)
     views = []
     for change in changes:
         low, high = effect_bounds(change.delta, change.se_delta)
@@ -249,9 +253,23 @@ def _views(connection: Connection, changes: Sequence[RecordedChange]) -> list[Ch
                 ratio_low=bounded_exp(low),
                 ratio_high=bounded_exp(high),
                 series=counts.get(change.change_id, 0),
+                setup=_common_setup(recipes[change.change_id]),
+                baseline_setup=_common_setup(baselines[change.change_id])
+                if change.change_id in baselines
+                else None,
             )
         )
     return views
+
+
+def _common_setup(recipes: Sequence[SeriesRecipe]) -> CommonSetup:
+    columns = {field.name: [getattr(own, field.name) for own in recipes] for field in fields(SeriesRecipe)}
+    return CommonSetup(
+        **{
+            name: values[0] if values and all(value == values[0] for value in values) else None
+            for name, values in columns.items()
+        }
+    )
 
 
 def _series_view(

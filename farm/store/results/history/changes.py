@@ -1,5 +1,6 @@
 """Changes that are recorded: written by detection, listed, and decided on by people."""
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
@@ -24,6 +25,7 @@ from farm.core.results.history.recorded_change import (
 from farm.database.rows import find_record, is_among, to_record
 from farm.database.tables import changed_series, changes, confirmations, literal, series
 from farm.database.transaction import Tx
+from farm.store.results.history.trends import SeriesRecipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +231,33 @@ def count_series(connection: Connection, change_ids: Collection[int]) -> dict[in
         .group_by(changed_series.c.change_id)
     )
     return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def recipes_of_changes(
+    connection: Connection, change_ids: Collection[int], *, of_baselines: bool
+) -> dict[int, list[SeriesRecipe]]:
+    """Return what the series of each of these changes run, or their baselines, each once."""
+    own = changed_series.c.baseline_series_id if of_baselines else changed_series.c.series_id
+    # As text, which PostgreSQL can compare.
+    texts = [sa.cast(series.c[name], sa.Text).label(name) for name in ("recipe", "settings")]
+    query = (
+        sa.select(changed_series.c.change_id, *series.c["model", "backend", "harness"], *texts)
+        .join(series, series.c.series_id == own)
+        .where(is_among(connection, changed_series.c.change_id, change_ids))
+        .distinct()
+    )
+    recipes: defaultdict[int, list[SeriesRecipe]] = defaultdict(list)
+    for row in connection.execute(query).all():
+        recipes[row.change_id].append(
+            SeriesRecipe.of(
+                model=row.model,
+                recipe=json.loads(row.recipe) if row.recipe else None,
+                backend=row.backend,
+                settings=json.loads(row.settings),
+                harness=row.harness,
+            )
+        )
+    return recipes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

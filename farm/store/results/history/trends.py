@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -48,6 +48,28 @@ class SeriesRecipe:
     #: Those that are not the harness's defaults.
     changed_settings: Mapping[str, SettingValue]
     harness: str
+
+    @classmethod
+    def of(
+        cls,
+        model: str | None,
+        recipe: Mapping[str, str] | None,
+        backend: str,
+        settings: Mapping[str, SettingValue],
+        harness: str,
+    ) -> Self:
+        """Return what a series runs of its columns."""
+        parts = recipe or {}
+        return cls(
+            model=model,
+            precision=parts.get("precision"),
+            format=parts.get("format"),
+            memory_format=parts.get("memory_format"),
+            target=parts.get("target"),
+            backend=backend,
+            changed_settings=settings,
+            harness=harness,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,21 +157,10 @@ def recipes_of_series(
     """Return what series run."""
     columns = series.c["series_id", "model", "recipe", "backend", "settings", "harness"]
     query = sa.select(*columns).where(is_among(connection, series.c.series_id, series_ids))
-    return {row.series_id: _series_recipe(row) for row in connection.execute(query).all()}
-
-
-def _series_recipe(row: Any) -> SeriesRecipe:
-    recipe = row.recipe or {}
-    return SeriesRecipe(
-        model=row.model,
-        precision=recipe.get("precision"),
-        format=recipe.get("format"),
-        memory_format=recipe.get("memory_format"),
-        target=recipe.get("target"),
-        backend=row.backend,
-        changed_settings=row.settings,
-        harness=row.harness,
-    )
+    return {
+        row.series_id: SeriesRecipe.of(row.model, row.recipe, row.backend, row.settings, row.harness)
+        for row in connection.execute(query).all()
+    }
 
 
 _BASELINE, _ITS_VARIANT = cells.alias("baseline"), variants.alias("baseline_variant")

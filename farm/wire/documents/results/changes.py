@@ -7,6 +7,8 @@ from typing import Annotated
 from pydantic import Field
 
 from farm.core.base.ids import DeviceId, MatrixId, SeriesId
+from farm.core.base.setting_values import SettingValue
+from farm.core.models.variant import Format, PrecisionWord
 from farm.core.results.history.confirmation import ConfirmationOutcome
 from farm.core.results.history.recorded_change import ChangeState, RecordedChange
 from farm.wire.base import Wire
@@ -15,6 +17,22 @@ from farm.wire.documents.files.programs import Text
 #: Changes that one answer lists at most, and series of one change.
 MAX_CHANGES_PAGE = 200
 MAX_CHANGED_SERIES = 100
+
+
+class CommonSetup(Wire):
+    """What all series of a change run. Fields are None where they differ, or the harness runs no model."""
+
+    model: str | None
+    precision: PrecisionWord | None
+    format: Format | None
+    memory_format: str | None
+    #: The backend that the model file was built for.
+    target: str | None
+    #: The requested backend.
+    backend: str | None
+    #: The flags that are not the harness's defaults.
+    changed_settings: dict[str, SettingValue] | None
+    harness: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +47,9 @@ class ChangeView(RecordedChange):
     ratio_high: float
     #: Series that show it.
     series: int
+    #: What they run, and what their baselines run; None without any baseline.
+    setup: CommonSetup
+    baseline_setup: CommonSetup | None
 
 
 class ChangedSeriesView(Wire):
