@@ -51,7 +51,19 @@ def point(number: int, *, speedup: float | None = 2.0, **changes: Any) -> Histor
 
 
 def history(*points: HistoryPoint, baseline: str | None = "float32 cpu") -> SeriesHistory:
+    setup = {
+        "model": "mobilenet_v2",
+        "variant": "mobilenet_v2/int8",
+        "precision": "int8",
+        "format": "torchscript",
+        "memory_format": "contiguous",
+        "target": "cpu",
+        "backend": "cpu",
+        "changed_settings": {},
+        "harness": "speed_benchmark_torch",
+    }
     values = {
+        **setup,
         "series_id": 7,
         "baseline_series_id": None if baseline is None else 3,
         "device_id": "serial-1",
@@ -59,9 +71,7 @@ def history(*points: HistoryPoint, baseline: str | None = "float32 cpu") -> Seri
         "device_model": "Pixel 8",
         "soc": "Tensor G3",
         "virtual": False,
-        "model": "mobilenet_v2",
-        "variant": "mobilenet_v2/int8",
-        "harness": "speed_benchmark_torch",
+        "baseline_setup": setup | {"precision": "float32"} if baseline else None,
         "label": "int8 cpu" if baseline else "float32 cpu",
         "baseline": baseline,
         "slot": 5,
