@@ -12,6 +12,7 @@ REASONS = {
     "BackendSpec": "as its author writes it: `declared` in place of a pattern, the accelerator by name",
     "ProgramRegistration": "a request: its files have no sizes before the farm looked at them",
     "MeasurementRow": "a row of a file: flat, with the names of what was measured, and JSON as text",
+    "CommonSetup": "of many series: what differs among them is None",
     "JobDetail": "a job with its attempts and its measurement, and without its place in the queue",
 }
 #: A wire type repeats a record that has so many fields, if it has this share of them and ...

@@ -36,7 +36,7 @@ from farm.store.results.history import changes as change_store
 from farm.store.results.history.changes import ChangeFilter
 from farm.store.results.history.confirmations import end_confirmation, find_confirmation
 from farm.store.results.history.detection_points import PointNames
-from farm.store.results.history.trends import PointCell, SeriesRecipe, cells_of_points
+from farm.store.results.history.trends import PointCell, SeriesIdentity, cells_of_points
 from farm.wire.documents.results.changes import (
     MAX_CHANGED_SERIES,
     MAX_CHANGES_PAGE,
@@ -240,8 +240,8 @@ def _views(connection: Connection, changes: Sequence[RecordedChange]) -> list[Ch
     )
     numbers = [change.change_id for change in changes]
     counts = change_store.count_series(connection, numbers)
-    recipes = change_store.recipes_of_changes(connection, numbers, of_baselines=False)
-    baselines = change_store.recipes_of_changes(connection, numbers, of_baselines=True)
+    identities = change_store.identities_of_changes(connection, numbers, of_baselines=False)
+    baselines = change_store.identities_of_changes(connection, numbers, of_baselines=True)
     views = []
     for change in changes:
         low, high = effect_bounds(change.delta, change.se_delta)
@@ -253,7 +253,7 @@ def _views(connection: Connection, changes: Sequence[RecordedChange]) -> list[Ch
                 ratio_low=bounded_exp(low),
                 ratio_high=bounded_exp(high),
                 series=counts.get(change.change_id, 0),
-                setup=_common_setup(recipes[change.change_id]),
+                setup=_common_setup(identities[change.change_id]),
                 baseline_setup=_common_setup(baselines[change.change_id])
                 if change.change_id in baselines
                 else None,
@@ -262,12 +262,12 @@ def _views(connection: Connection, changes: Sequence[RecordedChange]) -> list[Ch
     return views
 
 
-def _common_setup(recipes: Sequence[SeriesRecipe]) -> CommonSetup:
-    columns = {field.name: [getattr(own, field.name) for own in recipes] for field in fields(SeriesRecipe)}
+def _common_setup(identities: Sequence[SeriesIdentity]) -> CommonSetup:
+    setups = [identity.setup() for identity in identities]
     return CommonSetup(
         **{
-            name: values[0] if values and all(value == values[0] for value in values) else None
-            for name, values in columns.items()
+            name: setups[0][name] if setups and all(own[name] == setups[0][name] for own in setups) else None
+            for name in CommonSetup.model_fields
         }
     )
 

@@ -28,7 +28,7 @@ from farm.store.results.history.trends import (
     PointCell,
     TrendSeries,
     cells_of_points,
-    recipes_of_series,
+    identities_of_series,
     series_page,
 )
 from farm.store.results.provenance import facts_by_id
@@ -119,7 +119,7 @@ class _Histories:
         for point in counted:
             self._points[point.series_id, point.baseline_series_id].append(point)
         compared = {series_id for pair in self._points for series_id in pair if series_id is not None}
-        self._recipes = recipes_of_series(connection, compared)
+        self._identities = identities_of_series(connection, compared)
         facts_ids = {point.values.facts_id for point in counted if point.values.facts_id is not None}
         self._facts = facts_by_id(connection, sorted(facts_ids))
         self._changes: defaultdict[tuple[SeriesId, SeriesId | None], list[SeriesMark]] = defaultdict(list)
@@ -133,10 +133,10 @@ class _Histories:
             points = self._points[series_id, baseline_id]
             own, newest = self._page[series_id], self._cells[points[-1].cell_id]
             yield SeriesHistory.of(
-                self._recipes[series_id],
                 own,
                 own.device,
                 newest,
+                **self._identities[series_id].setup(),
                 baseline_series_id=baseline_id,
                 baseline=newest.baseline_label if baseline_id is not None else None,
                 baseline_setup=self._baseline_setup(baseline_id, newest),
@@ -151,7 +151,7 @@ class _Histories:
     def _baseline_setup(self, baseline_id: SeriesId | None, newest: PointCell) -> SeriesSetup | None:
         if baseline_id is None:
             return None
-        return SeriesSetup.of(self._recipes[baseline_id], variant=newest.baseline_variant)
+        return SeriesSetup(**self._identities[baseline_id].setup(), variant=newest.baseline_variant)
 
     def _build_names(self) -> dict[FactsId, str]:
         by_device: defaultdict[DeviceId, dict[FactsId, DeviceFacts]] = defaultdict(dict)

@@ -25,7 +25,7 @@ from farm.core.results.history.recorded_change import (
 from farm.database.rows import find_record, is_among, to_record
 from farm.database.tables import changed_series, changes, confirmations, literal, series
 from farm.database.transaction import Tx
-from farm.store.results.history.trends import SeriesRecipe
+from farm.store.results.history.trends import SeriesIdentity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,9 +233,9 @@ def count_series(connection: Connection, change_ids: Collection[int]) -> dict[in
     return {row[0]: row[1] for row in connection.execute(query)}
 
 
-def recipes_of_changes(
+def identities_of_changes(
     connection: Connection, change_ids: Collection[int], *, of_baselines: bool
-) -> dict[int, list[SeriesRecipe]]:
+) -> dict[int, list[SeriesIdentity]]:
     """Return what the series of each of these changes run, or their baselines, each once."""
     own = changed_series.c.baseline_series_id if of_baselines else changed_series.c.series_id
     # As text, which PostgreSQL can compare.
@@ -246,10 +246,10 @@ def recipes_of_changes(
         .where(is_among(connection, changed_series.c.change_id, change_ids))
         .distinct()
     )
-    recipes: defaultdict[int, list[SeriesRecipe]] = defaultdict(list)
+    identities: defaultdict[int, list[SeriesIdentity]] = defaultdict(list)
     for row in connection.execute(query).all():
-        recipes[row.change_id].append(
-            SeriesRecipe.of(
+        identities[row.change_id].append(
+            SeriesIdentity(
                 model=row.model,
                 recipe=json.loads(row.recipe) if row.recipe else None,
                 backend=row.backend,
@@ -257,7 +257,7 @@ def recipes_of_changes(
                 harness=row.harness,
             )
         )
-    return recipes
+    return identities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -36,40 +36,27 @@ class TrendSeries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesRecipe:
+class SeriesIdentity:
     """What a series runs, whatever the versions of its files."""
 
+    #: None, as the recipe is, if the harness runs no model.
     model: str | None
-    precision: str | None
-    format: str | None
-    memory_format: str | None
-    target: str | None
+    recipe: Mapping[str, str] | None
     backend: str
     #: Those that are not the harness's defaults.
-    changed_settings: Mapping[str, SettingValue]
+    settings: Mapping[str, SettingValue]
     harness: str
 
-    @classmethod
-    def of(
-        cls,
-        model: str | None,
-        recipe: Mapping[str, str] | None,
-        backend: str,
-        settings: Mapping[str, SettingValue],
-        harness: str,
-    ) -> Self:
-        """Return what a series runs of its columns."""
-        parts = recipe or {}
-        return cls(
-            model=model,
-            precision=parts.get("precision"),
-            format=parts.get("format"),
-            memory_format=parts.get("memory_format"),
-            target=parts.get("target"),
-            backend=backend,
-            changed_settings=settings,
-            harness=harness,
-        )
+    def setup(self) -> dict[str, Any]:
+        """Return it by the names that documents have for it."""
+        recipe = self.recipe or {}
+        return {
+            **{name: recipe.get(name) for name in ("precision", "format", "memory_format", "target")},
+            "model": self.model,
+            "backend": self.backend,
+            "changed_settings": self.settings,
+            "harness": self.harness,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,16 +138,13 @@ def series_page(
     return [to_record(TrendSeries, row, device=to_record(SeriesDevice, row)) for row in rows]
 
 
-def recipes_of_series(
+def identities_of_series(
     connection: Connection, series_ids: Collection[SeriesId]
-) -> dict[SeriesId, SeriesRecipe]:
+) -> dict[SeriesId, SeriesIdentity]:
     """Return what series run."""
     columns = series.c["series_id", "model", "recipe", "backend", "settings", "harness"]
     query = sa.select(*columns).where(is_among(connection, series.c.series_id, series_ids))
-    return {
-        row.series_id: SeriesRecipe.of(row.model, row.recipe, row.backend, row.settings, row.harness)
-        for row in connection.execute(query).all()
-    }
+    return {row.series_id: to_record(SeriesIdentity, row) for row in connection.execute(query).all()}
 
 
 _BASELINE, _ITS_VARIANT = cells.alias("baseline"), variants.alias("baseline_variant")
