@@ -1,5 +1,6 @@
 """Base of all wire types: unknown keys are refused, values are frozen."""
 
+from functools import cache
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -50,11 +51,18 @@ class Wire(BaseModel):
     @classmethod
     def of(cls, *records: object, **values: object) -> Self:
         """Return the message with these values; other fields are those of the first record that has them."""
-        for name in cls.model_fields.keys() - values.keys():
-            owner = next((record for record in records if hasattr(record, name)), None)
-            if owner is not None:
-                values[name] = getattr(owner, name)
+        for name, place in _sources(cls, tuple(map(type, records)), frozenset(values)):
+            values[name] = getattr(records[place], name)
         return cls.model_validate(values)
+
+
+@cache
+def _sources(message: type[Wire], kinds: tuple[type, ...], given: frozenset[str]) -> list[tuple[str, int]]:
+    """Return each field with the first record whose type has it: to ask each record would take longer."""
+    fields = ("__dataclass_fields__", "model_fields")
+    known = [{*dir(kind), *(name for own in fields for name in getattr(kind, own, ()))} for kind in kinds]
+    places = {name: [at for at, names in enumerate(known) if name in names] for name in message.model_fields}
+    return [(name, found[0]) for name, found in places.items() if found and name not in given]
 
 
 class Problem(BaseModel):

@@ -35,7 +35,10 @@ def sampled_runs(connection: Connection, cell_ids: Sequence[CellId]) -> dict[Cel
         .order_by(measurements.c.round, measurements.c.block, measurements.c.measurement_id)
     )
     runs_by_cell: defaultdict[CellId, list[SampledRun]] = defaultdict(list)
-    for row in connection.execute(query):
-        text = None if row.samples is None else b64encode(row.samples).decode("ascii")
-        runs_by_cell[CellId(row.cell_id)].append(SampledRun.of(row, samples=text))
+    for row in connection.execute(query).mappings():
+        values = {**row}
+        own = runs_by_cell[CellId(values.pop("cell_id"))]
+        samples = values.pop("samples")
+        text = None if samples is None else b64encode(samples).decode("ascii")
+        own.append(SampledRun(**values, samples=text))
     return runs_by_cell
