@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from typing import Protocol
 
 from farm.core.base.ids import AttemptId
 from farm.core.jobs.job import JobState
 from farm.core.runs.measurement import COUNTED, Outcome
 from farm.presentation.text import plural, with_attempt
-from farm.wire.documents.matrices.matrices import CellView
 
 
 class CellState(StrEnum):
@@ -25,7 +25,22 @@ class CellState(StrEnum):
     NOT_RUN = "not run"
 
 
-def cell_state(cell: CellView) -> CellState:
+class CellOutcome(Protocol):
+    """What came of a cell: a document, or a line of a page."""
+
+    @property
+    def jobs(self) -> int: ...
+    @property
+    def jobs_by_outcome(self) -> Mapping[str, int]: ...
+    @property
+    def measurements_by_quality(self) -> Mapping[str, int]: ...
+    @property
+    def problems(self) -> Mapping[str, int]: ...
+    @property
+    def attempt_by_problem(self) -> Mapping[str, AttemptId]: ...
+
+
+def cell_state(cell: CellOutcome) -> CellState:
     """Return the state of a cell: a measurement that counts outweighs everything else."""
     return state_of_counts(cell.measurements_by_quality, cell.jobs_by_outcome)
 
@@ -45,7 +60,7 @@ def state_of_counts(
     return CellState.NOT_RUN
 
 
-def progress_text(cell: CellView) -> str:
+def progress_text(cell: CellOutcome) -> str:
     """Return `3 of 10 runs`, `5 runs, 2 cancelled`, or `running` or `queued` before the first one ended."""
     jobs = cell.jobs_by_outcome
     left = jobs.get(JobState.QUEUED, 0) + jobs.get(JobState.ACTIVE, 0)
@@ -58,7 +73,7 @@ def progress_text(cell: CellView) -> str:
     return ", ".join(filter(None, [state, f"{cancelled} cancelled" if cancelled else ""])) or "ended"
 
 
-def refusals(cell: CellView) -> Iterator[tuple[str, AttemptId | None]]:
+def refusals(cell: CellOutcome) -> Iterator[tuple[str, AttemptId | None]]:
     """Yield the qualities of a cell, then each of its problems with the last attempt that had it."""
     qualities = [f"{quality} {count}" for quality, count in cell.measurements_by_quality.items() if count]
     if qualities:
@@ -69,6 +84,6 @@ def refusals(cell: CellView) -> Iterator[tuple[str, AttemptId | None]]:
         yield f"{with_attempt(problem, attempt_id or last)} ({count}x)", attempt_id
 
 
-def refusal_text(cell: CellView) -> str:
+def refusal_text(cell: CellOutcome) -> str:
     """Return why a cell has no measurement that counts: `capped 3, throttled 1; run.crashed (2x)`."""
     return "; ".join(text for text, _ in refusals(cell))

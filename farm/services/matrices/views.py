@@ -1,21 +1,14 @@
 """Describe the progress of a matrix, and the outcome of each of its cells."""
 
-from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from statistics import median
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import AttemptId, CellId, DeviceId, FactsId, MatrixId
-from farm.core.results.counted_rounds import best_of_rounds, rounds_of_one_build, rounds_of_one_kind
-from farm.core.results.metric_comparison import MetricsByBlock
-from farm.core.results.pairing import block_key
-from farm.core.runs.measurement import COUNTED, Outcome
+from farm.core.base.ids import DeviceId, MatrixId
 from farm.database.transaction import Tx
-from farm.services.matrices.cell_setups import cell_setups
-from farm.services.matrices.metrics import metric_views
+from farm.services.matrices.cell_views import CellLine, cell_lines, cell_views
 from farm.services.matrices.progress import (
     ENDED,
     Eta,
@@ -32,16 +25,11 @@ from farm.store.jobs import counts as job_counts
 from farm.store.jobs import jobs as job_store
 from farm.store.jobs.counted_matrices import CountedMatrices
 from farm.store.jobs.counts import Tally
-from farm.store.jobs.jobs import AlikeJobs
 from farm.store.matrices import lazy_expansion, matrices
 from farm.store.matrices.candidates import page_of_devices
 from farm.store.matrices.lazy_expansion import RemainingJobs
-from farm.store.matrices.matrices import CellRow, Matrix, get_matrix, page_of_rejections
+from farm.store.matrices.matrices import Matrix, get_matrix, page_of_rejections
 from farm.store.matrices.search import MatrixFilter, list_matrices
-from farm.store.results import measurements
-from farm.store.results.measurements import Measurement
-from farm.store.results.provenance import builds_of
-from farm.wire.documents.matrices.cell_setup import CellSetup
 from farm.wire.documents.matrices.matrices import (
     CellView,
     JobView,
@@ -50,8 +38,6 @@ from farm.wire.documents.matrices.matrices import (
     Rejection,
 )
 
-#: Only what a person ended has neither message nor code.
-_CANCELLED_BY_PERSON = "by a person"
 #: Of cells that are shown together there are so many at most, with so many jobs.
 _PAGE_CELLS, _PAGE_JOBS = 2000, 50_000
 #: Of matrices that are listed together there are so many at most.
@@ -190,7 +176,7 @@ def matrix_view(
         metrics=matrix.spec.metrics,
         sustained_s=matrix.spec.sustained,
         progress=progress,
-        cell_list=_cell_page(connection, matrix, after=-1, limit=cells),
+        cell_list=cell_views(connection, matrix, after=-1, limit=_page_size(matrix, cells)),
         rejected_list=page_of_rejections(connection, matrix_id, after=-1),
     )
 
@@ -205,7 +191,20 @@ def list_cell_views(
 ) -> tuple[CellView, ...]:
     """Return a page of the cells of a matrix behind an index; empty at the end. Raises like `get_matrix`."""
     matrix = get_matrix(connection, matrix_id)
-    return _cell_page(connection, matrix, after=after, limit=limit)
+    return cell_views(connection, matrix, after=after, limit=_page_size(matrix, limit))
+
+
+def list_cell_lines(
+    connection: Connection, matrix_id: MatrixId, *, after: int, limit: int | None = None
+) -> tuple[CellLine, ...]:
+    """Return the same cells as lines, without what they run. Raises like `get_matrix`."""
+    matrix = get_matrix(connection, matrix_id)
+    return cell_lines(connection, matrix, after=after, limit=_page_size(matrix, limit))
+
+
+def _page_size(matrix: Matrix, limit: int | None) -> int:
+    """Return how many cells of a matrix are read at once, where so many are asked for."""
+    return first_page_size(matrix) if limit is None else min(limit, first_page_size(matrix))
 
 
 def list_rejected_views(connection: Connection, matrix_id: MatrixId, *, after: int) -> tuple[Rejection, ...]:
@@ -277,103 +276,4 @@ def _summary(
         max_eta_s=eta.max_seconds,
         without_eta=eta.without,
         without_eta_names=tuple(labels.get(device_id, device_id) for device_id in eta.without),
-    )
-
-
-def _cell_page(
-    connection: Connection,
-    matrix: Matrix,
-    *,
-    after: int,
-    limit: int | None,
-) -> tuple[CellView, ...]:
-    size = first_page_size(matrix) if limit is None else min(limit, first_page_size(matrix))
-    if size == 0:
-        return ()
-    cells = matrices.page_of_cells(connection, matrix.matrix_id, after=after, limit=size)
-    if not cells:
-        return ()
-    first, last = cells[0].index, cells[-1].index
-    jobs_by_cell: defaultdict[CellId, list[AlikeJobs]] = defaultdict(list)
-    for alike in job_store.alike_jobs_of_cells(connection, matrix.matrix_id, first, last):
-        jobs_by_cell[alike.cell_id].append(alike)
-    measured_by_cell: defaultdict[CellId, list[Measurement]] = defaultdict(list)
-    for measurement in measurements.accepted_measurements(connection, matrix.matrix_id, of=(first, last)):
-        measured_by_cell[measurement.cell_id].append(measurement)
-    baselines = {cell.baseline_index for cell in cells if cell.baseline_index is not None}
-    baseline_labels = matrices.labels_by_index(connection, matrix.matrix_id, baselines)
-    snapshots: defaultdict[DeviceId, set[FactsId | None]] = defaultdict(set)
-    for cell in cells:
-        snapshots[cell.device_id] |= {value.facts_id for value in measured_by_cell[cell.cell_id]}
-    builds = {device_id: builds_of(connection, facts_ids) for device_id, facts_ids in snapshots.items()}
-    metrics_by_cell = (
-        measurements.metrics_of_cells(connection, [cell.cell_id for cell in cells])
-        if matrix.spec.metrics
-        else {}
-    )
-    setups = cell_setups(connection, cells)
-    labels = device_labels(connection, snapshots)
-    return tuple(
-        _cell_view(
-            cell,
-            setups.setup(cell),
-            jobs_by_cell[cell.cell_id],
-            measured_by_cell[cell.cell_id],
-            builds[cell.device_id],
-            metrics_by_cell.get(cell.cell_id, {}),
-            names=matrix.spec.metrics,
-            baseline=None if cell.baseline_index is None else baseline_labels[cell.baseline_index],
-            device_label=labels.get(cell.device_id),
-        )
-        for cell in cells
-    )
-
-
-def _valid_rounds(measured: Sequence[Measurement], builds: Mapping[FactsId, int]) -> list[Measurement]:
-    """Return the measurements that the results of a cell are taken over; none without a valid round."""
-    counted = rounds_of_one_build(rounds_of_one_kind(best_of_rounds(measured)), builds)
-    return [measurement for measurement in counted if measurement.quality in COUNTED]
-
-
-def _cell_view(
-    cell: CellRow,
-    setup: CellSetup,
-    own: Sequence[AlikeJobs],
-    measured: Sequence[Measurement],
-    builds: Mapping[FactsId, int],
-    metrics: MetricsByBlock,
-    *,
-    names: Sequence[str],
-    baseline: str | None,
-    device_label: str | None,
-) -> CellView:
-    counted = _valid_rounds(measured, builds)
-    tally, problems = Tally(), Counter[str]()
-    attempt_by_problem: dict[str, AttemptId] = {}
-    for alike in own:
-        tally.add(alike.outcome or alike.state, alike.jobs, None)
-        if alike.outcome not in (None, Outcome.SUCCEEDED):
-            problem = f"{alike.outcome}: {alike.message or alike.code or _CANCELLED_BY_PERSON}"
-            problems[problem] += alike.jobs
-            if alike.last_attempt is not None:
-                attempt_by_problem[problem] = max(
-                    alike.last_attempt, attempt_by_problem.get(problem, alike.last_attempt)
-                )
-    for measurement in measured:
-        for reason in measurement.quality_reasons:
-            problem = f"{measurement.quality}: {reason}"
-            problems[problem] += 1
-            attempt_by_problem[problem] = measurement.attempt_id
-    return CellView.of(
-        cell,
-        setup,
-        device_label=device_label,
-        baseline=baseline,
-        jobs=tally.total,
-        jobs_by_outcome=tally.jobs_by_outcome,
-        measurements_by_quality=dict(Counter(str(measurement.quality) for measurement in measured)),
-        value_ns=median(measurement.value_ns for measurement in counted) if counted else None,
-        metrics=metric_views((metrics.get(block_key(measurement), ()) for measurement in counted), names),
-        problems=dict(problems),
-        attempt_by_problem=attempt_by_problem,
     )

@@ -13,7 +13,7 @@ from farm.core.results.statistics.sessions import SessionSpread
 from farm.core.runs.measurement import CellSummary
 from farm.services.files.harnesses import adapter_of
 from farm.services.matrices.cell_setups import cell_setups
-from farm.services.matrices.metrics import metric_views
+from farm.services.matrices.cell_views import metric_views
 from farm.services.matrices.views import first_page_size
 from farm.services.results.past_pairs import SessionKey, earlier_sessions
 from farm.store.devices import devices

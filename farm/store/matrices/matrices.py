@@ -66,6 +66,17 @@ class CellRow:
     baseline_index: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class PlacedCell:
+    """What a grid shows of a cell itself."""
+
+    cell_id: CellId
+    index: int
+    device_id: DeviceId
+    label: str
+    replica: int
+
+
 class NewCell(NamedTuple):
     """A cell to be stored; a plain tuple, because there may be a million."""
 
@@ -227,6 +238,17 @@ def page_of_cells(connection: Connection, matrix_id: MatrixId, *, after: int, li
         .limit(limit)
     )
     return [to_record(CellRow, row) for row in connection.execute(query).all()]
+
+
+def placed_cells(connection: Connection, matrix_id: MatrixId, *, after: int, limit: int) -> list[PlacedCell]:
+    """Return the same cells without what they run."""
+    query = (
+        sa.select(cells.c.cell_id, cells.c.cell_index, cells.c.device_id, cells.c.label, cells.c.replica)
+        .where(cells.c.matrix_id == matrix_id, cells.c.cell_index > after)
+        .order_by(cells.c.cell_index)
+        .limit(limit)
+    )
+    return [PlacedCell(*row) for row in connection.execute(query).all()]
 
 
 def cells_at(connection: Connection, matrix_id: MatrixId, indexes: Collection[int]) -> list[CellRow]:

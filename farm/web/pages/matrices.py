@@ -16,13 +16,14 @@ from farm.presentation.jobs.pending import PendingReport
 from farm.presentation.labels import device_name, short_labels
 from farm.presentation.text import past_moment, time_left_text
 from farm.services.jobs.pending_reasons import devices_waiting
-from farm.services.matrices.views import list_cell_views, list_matrix_lines, matrix_view
+from farm.services.matrices.cell_views import CellLine
+from farm.services.matrices.views import list_cell_lines, list_matrix_lines, matrix_view
 from farm.store.matrices.search import MatrixFilter
 from farm.web.http.csv_response import columns_of, csv_response
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
 from farm.wire.base import Count
-from farm.wire.documents.matrices.matrices import CellView, MatrixSummary
+from farm.wire.documents.matrices.matrices import MatrixSummary
 
 router = APIRouter(route_class=PageRoute)
 
@@ -39,7 +40,7 @@ _WAITING = 20
 class GridCell:
     """A cell of a matrix as the grid shows it."""
 
-    view: CellView
+    view: CellLine
     state: CellState
     progress: str
     #: Problems, each with the last attempt that had it.
@@ -55,7 +56,7 @@ class CellGrid:
     rows: Sequence[tuple[str, Sequence[GridCell | None]]]
 
 
-def cell_grid(cells: Sequence[CellView]) -> CellGrid:
+def cell_grid(cells: Sequence[CellLine]) -> CellGrid:
     """Return cells by label and device, in the order of the matrix."""
     labels = short_labels(cell.label for cell in cells)
     devices = list(dict.fromkeys(device_name(cell) for cell in cells))
@@ -159,7 +160,7 @@ async def get_matrix(
         }
 
     def cells(tx: Tx) -> Mapping[str, Any]:
-        page = list_cell_views(tx.connection, number, after=after, limit=_CELLS)
+        page = list_cell_lines(tx.connection, number, after=after, limit=_CELLS)
         return {"grid": cell_grid(page), "next": page[-1].index if len(page) == _CELLS else None}
 
     return await render_page(
@@ -179,7 +180,7 @@ async def get_cells_csv(matrix_id: Count, _: Viewer, farm: Farm) -> Response:
 
     async def page(last: _CellRow | None) -> list[_CellRow]:
         after = -1 if last is None else last.view.index
-        cells = await farm.database.read_async(list_cell_views, MatrixId(matrix_id), after=after)
+        cells = await farm.database.read_async(list_cell_lines, MatrixId(matrix_id), after=after)
         return [_CellRow(view=cell) for cell in cells]
 
     return await csv_response(f"matrix-{matrix_id}", page, columns_of(*_CSV_COLUMNS))
@@ -192,7 +193,7 @@ _CSV_COLUMNS = ("cell_id", "device_id", "device_label", "label", "state", "value
 class _CellRow:
     """A cell as a line of the file."""
 
-    view: CellView
+    view: CellLine
 
     @property
     def state(self) -> CellState:

@@ -11,14 +11,15 @@ from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import MatrixId
 from farm.presentation.speedup_notes import LEGEND, discovered_rows
-from farm.services.matrices.views import list_cell_views, matrix_view
+from farm.services.matrices.cell_views import CellLine
+from farm.services.matrices.views import list_cell_lines, matrix_view
 from farm.services.results.speedups import PAGE, list_speedups
 from farm.web.charts.forest_blocks import speedup_blocks
 from farm.web.http.rendering import STATIC_FOLDER
 from farm.web.http.templates import TEMPLATES
 from farm.web.pages.matrices import cell_grid, eta_text
 from farm.wire.base import Count
-from farm.wire.documents.matrices.matrices import CellView, SpeedupView
+from farm.wire.documents.matrices.matrices import SpeedupView
 
 #: Cells of a report: a browser shows no more of them at once. Comparisons are shown all.
 _CELLS = 10_000
@@ -37,10 +38,10 @@ async def get_matrix_report(request: Request, matrix_id: Count, _: Viewer, farm:
         list_speedups, matrix_id=number, after=speedups[-1].cell_id if speedups else None, limit=PAGE
     ):
         speedups += page
-    cells: list[CellView] = []
+    cells: list[CellLine] = []
     while len(cells) < _CELLS and (
         more := await farm.database.read_async(
-            list_cell_views, number, after=cells[-1].index if cells else -1, limit=_CELLS - len(cells)
+            list_cell_lines, number, after=cells[-1].index if cells else -1, limit=_CELLS - len(cells)
         )
     ):
         cells += more
