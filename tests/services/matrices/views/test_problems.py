@@ -6,9 +6,10 @@ import pytest
 import sqlalchemy as sa
 
 from farm.database.tables import jobs
+from farm.services.matrices.views import list_cell_lines, list_cell_views
 from farm.store.jobs import jobs as job_store
 from farm.store.jobs.jobs import AlikeJobs
-from tests.support.farm.service_fixture import FarmRig, HostRig, ended
+from tests.support.farm.service_fixture import FarmRig, HostRig, ended, good_evidence
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
@@ -39,3 +40,20 @@ def test_a_problem_with_several_codes_leads_to_its_newest_attempt(
     (cell, *_) = farm.matrix(matrix_id).cell_list
     assert cell.problems["failed: it hung"] == len(own)
     assert cell.attempt_by_problem["failed: it hung"] == max(job["attempt_id"] for job in own)
+
+
+def test_lines_of_cells_say_the_same_as_their_documents(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = farm.submit(devices={"device_id": "phone-1"})
+    (first,) = host.exchange().assignments
+    host.report(first.attempt_id, good_evidence(first))
+    host.clean(first)
+    (second,) = host.exchange().assignments
+    host.report(second.attempt_id, ended(second, ""))
+    lines = farm.database.read(list_cell_lines, matrix_id, after=-1)
+    views = farm.database.read(list_cell_views, matrix_id, after=-1)
+    assert any(line.value_ns for line in lines)
+    assert any(line.problems for line in lines)
+    for line, view in zip(lines, views, strict=True):
+        assert {name: getattr(view, name) for name in line.__slots__} == {
+            name: getattr(line, name) for name in line.__slots__
+        }
