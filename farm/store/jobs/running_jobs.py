@@ -5,6 +5,8 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -185,10 +187,12 @@ def _with_changes(
 _BEHIND = [sa.column(name, sa.BigInteger) for name in ("matrix_id", "job_id")]
 
 
-def _behind(connection: Connection, last_jobs: Mapping[MatrixId, JobId]) -> sa.Join:
-    """Return the jobs of matrices, of each behind one: a range of their index for each state."""
-    rows = rows_text([*last_jobs.items()])
-    asked = rows_query(connection.dialect.name, _BEHIND, rows).subquery()
+def _behind(dialect_name: str) -> sa.Join:
+    """Return the jobs of matrices, of each behind one: a range of their index for each state.
+
+    The matrices, each with a job, are the parameter `rows` of an execution.
+    """
+    asked = rows_query(dialect_name, _BEHIND, "[]").subquery()
     states = [literal(state) for state in JobState]
     is_behind = sa.and_(
         jobs.c.matrix_id == asked.c.matrix_id, jobs.c.state.in_(states), jobs.c.job_id > asked.c.job_id
@@ -196,17 +200,23 @@ def _behind(connection: Connection, last_jobs: Mapping[MatrixId, JobId]) -> sa.J
     return asked.join(jobs, is_behind)
 
 
+# Each page that shows a matrix that runs asks these: to make them takes longer than to run them.
+@cache
+def _added_query(dialect_name: str) -> sa.Select[Any]:
+    return (
+        sa.select(jobs.c.matrix_id, jobs.c.device_id, sa.func.count(), sa.func.max(jobs.c.job_id))
+        .select_from(_behind(dialect_name))
+        .group_by(jobs.c.matrix_id, jobs.c.device_id)
+    )
+
+
 def _added(
     connection: Connection, last_jobs: Mapping[MatrixId, JobId]
 ) -> dict[MatrixId, list[tuple[DeviceId, int, JobId]]]:
     """Return the number of new jobs of each device of a matrix, and the last one."""
-    query = (
-        sa.select(jobs.c.matrix_id, jobs.c.device_id, sa.func.count(), sa.func.max(jobs.c.job_id))
-        .select_from(_behind(connection, last_jobs))
-        .group_by(jobs.c.matrix_id, jobs.c.device_id)
-    )
+    query, rows = _added_query(connection.dialect.name), rows_text([*last_jobs.items()])
     found: defaultdict[MatrixId, list[tuple[DeviceId, int, JobId]]] = defaultdict(list)
-    for matrix_id, device_id, count, last in connection.execute(query).all():
+    for matrix_id, device_id, count, last in connection.execute(query, {"rows": rows}).all():
         found[matrix_id].append((device_id, count, last))
     return dict(found)
 
@@ -217,13 +227,33 @@ def _repeats(
     query = (
         sa.select(jobs.c.matrix_id, jobs.c.device_id, jobs.c.round, jobs.c.block, jobs.c.repeat)
         .distinct()
-        .select_from(_behind(connection, last_jobs))
+        .select_from(_behind(connection.dialect.name))
         .where(jobs.c.repeat > 0)
     )
+    rows = rows_text([*last_jobs.items()])
     found: defaultdict[MatrixId, set[_Repeat]] = defaultdict(set)
-    for matrix_id, device_id, round, block, repeat in connection.execute(query).all():
+    for matrix_id, device_id, round, block, repeat in connection.execute(query, {"rows": rows}).all():
         found[matrix_id].add((device_id, round, block, repeat))
     return found
+
+
+@cache
+def _ended_query() -> sa.Select[Any]:
+    """Return the query of the newest ends of jobs, `most` at most, between two events."""
+    since, until, most = (sa.bindparam(name, type_=sa.BigInteger()) for name in ("since", "until", "most"))
+    newest = [
+        sa.select(events.c.event_id, events.c.subject_id)
+        .where(events.c.kind == kind, events.c.event_id > since, events.c.event_id <= until)
+        .order_by(events.c.event_id.desc())
+        .limit(most)
+        .subquery()
+        for kind in (JobEvent.FINISHED, JobEvent.CANCELLED)
+    ]
+    ends = sa.union_all(*(sa.select(own) for own in newest)).subquery()
+    # Of any matrix: with a condition on it, SQLite would read all jobs of the matrix.
+    return sa.select(
+        ends.c.event_id, jobs.c.matrix_id, jobs.c.device_id, jobs.c.outcome, jobs.c.finished_at
+    ).outerjoin_from(ends, jobs, jobs.c.job_id == sa.cast(ends.c.subject_id, sa.BigInteger))
 
 
 def _ended(
@@ -238,20 +268,8 @@ def _ended(
     Matrices behind whose last event more than `most_ends` jobs of any matrix ended are missing.
     """
     since = min(own.last_event for own in known.values())
-    newest = [
-        sa.select(events.c.event_id, events.c.subject_id)
-        .where(events.c.kind == kind, events.c.event_id > since, events.c.event_id <= until)
-        .order_by(events.c.event_id.desc())
-        .limit(max(most_ends.values()) + 1)
-        .subquery()
-        for kind in (JobEvent.FINISHED, JobEvent.CANCELLED)
-    ]
-    ends = sa.union_all(*(sa.select(own) for own in newest)).subquery()
-    # Of any matrix: with a condition on it, SQLite would read all jobs of the matrix.
-    query = sa.select(
-        ends.c.event_id, jobs.c.matrix_id, jobs.c.device_id, jobs.c.outcome, jobs.c.finished_at
-    ).outerjoin_from(ends, jobs, jobs.c.job_id == sa.cast(ends.c.subject_id, sa.BigInteger))
-    rows = connection.execute(query).all()
+    between = {"since": since, "until": until, "most": max(most_ends.values()) + 1}
+    rows = connection.execute(_ended_query(), between).all()
     event_ids = sorted(row.event_id for row in rows)
     found: dict[MatrixId, dict[DeviceId, list[tuple[str, datetime]]]] = {
         matrix_id: {}
