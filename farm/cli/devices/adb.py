@@ -11,9 +11,9 @@ import typer
 
 from farm.cli.shell.address import connect
 from farm.cli.shell.identity import require_identity
+from farm.core.base.ids import HostId
 from farm.core.devices.adb_allowlist import forbidden_reason
 from farm.core.errors import HostError, InvalidInput
-from farm.wire.documents.devices import AdbAccess
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -37,7 +37,7 @@ def adb(
     with connect() as farm:
         access = farm.adb_access(device, require_identity())
     there = ["adb", "-L", access.adb_address, "-s", access.serial, *arguments]
-    check_attached_here(access, access.device_id, there)
+    check_attached_here(access.host, access.boot_id, access.device_id, there)
     sys.stdout.flush()
     sys.stderr.flush()
     # Replace this process, so that adb has the terminal. -P: do not import from a folder `agents` in the
@@ -47,23 +47,26 @@ def adb(
 
 
 def check_attached_here(
-    access: AdbAccess, name: str, command: Sequence[str], *, options: Sequence[str] = ()
+    host: HostId, boot_id: str | None, name: str, command: Sequence[str], *, options: Sequence[str] = ()
 ) -> None:
     """Check that a device is attached to this machine.
 
     Args:
-        access: how adb reaches it.
+        host: that the device is attached to.
+        boot_id: of the host's present boot; None where its agent is not connected.
         name: of the device, for the error.
         command: what is to be run on its host instead.
         options: of the ssh that runs it there.
 
     Raises:
-        HostError: it is attached to another machine.
+        HostError: it is attached to another machine, or its agent is not connected.
     """
-    if _BOOT_ID.exists() and access.boot_id == _BOOT_ID.read_text(encoding="ascii").strip():
+    if boot_id is None:
+        raise HostError(f"the agent of host {host} is not connected")
+    if _BOOT_ID.exists() and boot_id == _BOOT_ID.read_text(encoding="ascii").strip():
         return
-    remote = shlex.join(["ssh", *options, access.host, shlex.join(command)])
+    remote = shlex.join(["ssh", *options, host, shlex.join(command)])
     raise HostError(
-        f"{name} is attached to {access.host}, not to this machine",
+        f"{name} is attached to {host}, not to this machine",
         hint=f"run it there, as the agent's user: {remote}",
     )

@@ -60,8 +60,10 @@ def host_detail(connection: Connection, name: str) -> HostDetail:
     host = host_named(connection, name)
     own = devices.list_devices(connection, host_id=host.host_id)
     past = incidents.last_incidents(connection, host.host_id, limit=RECENT_INCIDENTS)
+    session = host_store.current_session(connection, host.host_id)
     return HostDetail(
         **dict(host_view(connection, host)),
+        boot_id=None if session is None else session.boot_id,
         auto_admit=host.auto_admit,
         created_at=host.created_at,
         queued_jobs=sum(

@@ -66,6 +66,8 @@ class HostView(Wire):
 class HostDetail(HostView):
     """GET /api/v1/hosts/{host}."""
 
+    #: Of its machine's present boot, to detect whether the client runs on it; None without a connected agent.
+    boot_id: str | None = None
     auto_admit: bool
     created_at: datetime
     #: Jobs that wait for its devices.

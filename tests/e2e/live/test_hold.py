@@ -4,10 +4,11 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import struct
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,22 @@ def test_a_phone_is_held_served_and_given_back(one_lab: Lab) -> None:
         assert "bench-a is back in the pool" in said
         assert client.device("bench-a").reserved_by is None
     assert is_quiet(one_lab)
+
+
+def test_on_another_machine_the_phone_is_not_reserved(one_lab: Lab) -> None:
+    with closing(sqlite3.connect(one_lab.farm.database_path)) as database:
+        database.execute("UPDATE sessions SET boot_id = 'other-' || boot_id")
+        database.commit()
+        try:
+            refused = one_lab.command("live", "tvm", "bench-a")
+            with one_lab.farm.client() as client:
+                assert client.device("bench-a").reserved_by is None
+        finally:
+            database.execute("UPDATE sessions SET boot_id = substr(boot_id, 7)")
+            database.commit()
+    assert "bench-a is attached to" in refused.stderr
+    assert refused.returncode == 5
+    assert "reserved" not in refused.stderr
 
 
 @pytest.mark.long

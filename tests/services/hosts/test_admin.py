@@ -68,6 +68,7 @@ def test_a_drained_host_finishes_what_runs_and_begins_nothing(farm: FarmRig, hos
     assert view(farm).is_idle
     assert not drain(farm).changed
     told = farm.read(host_detail, "bench-1")
+    assert told.boot_id == "boot-1"
     assert (told.why, told.events[0].actor, told.events[0].to_state) == ("a new hub", "user:kim", "draining")
     assert {device.blocked_by[0] for device in told.devices} == {"host_draining"}
     assert drain(farm, HostEvent.ACTIVATED).host.state == "active"

@@ -68,16 +68,16 @@ def tvm(
     with connect() as farm, ExitStack() as stack:
         view = farm.device(device)
         known_by = _checked_key(key or _NO_KEY.sub("-", view.name))
+        settings = (f"--for={span}", f"--key={known_by}", f"--harness={harness}")
+        there = ["farm", "live", "tvm", view.name, *settings]
+        # With a terminal, so that Ctrl-C ends the command there as well.
+        check_attached_here(view.host, farm.host(view.host).boot_id, view.name, there, options=["-t"])
         # Before the reservation, which a second command of the same person would end.
         stack.enter_context(_only_command(view))
         end_s = time.monotonic() + seconds(span)
         with released(farm, view.device_id):
             reserve_device(farm, device, seconds(span), _REASON, detached="It is released")
             access = farm.adb_access(view.device_id, require_identity())
-            # With a terminal, so that Ctrl-C ends the command there as well.
-            settings = (f"--for={span}", f"--key={known_by}", f"--harness={harness}")
-            there = ["farm", "live", "tvm", view.name, *settings]
-            check_attached_here(access, view.name, there, options=["-t"])
             # Imported here: laptops, which have no adb, time libraries too.
             from farm.cli.devices.live.hold import Hold, serve_phone
 
