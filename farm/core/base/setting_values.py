@@ -36,6 +36,11 @@ class RenamedFlag(Flag):
     option: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdapterFlag(Flag):
+    """A setting of the adapter's own, for which the program has no option."""
+
+
 def flag_maximum(flag: Flag) -> int | None:
     """Return the greatest value of a flag; None without one."""
     return flag.maximum if isinstance(flag, BoundedFlag) else None

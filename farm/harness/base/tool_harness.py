@@ -14,13 +14,15 @@ from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import DiagnosticPass, PlanFile, RunPlan
 from farm.harness.base.adapter import ClockScope, RunRequest, located_words, model_files
 from farm.harness.base.options import InputSettings
-from farm.harness.base.printed_files import printed_files, with_printed_files
+from farm.harness.base.pass_output import printed_files, with_clocked_lines, with_printed_files
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.failures.classification import classify
 from farm.harness.failures.patterns import RUNTIME_PATTERNS, FailurePattern
 
 #: The pass that brings back the files of a tool: older tools refuse or only warn of the flags that name them.
 RESULT_FILES = "result_files"
+#: The pass that times the loading of a tool that prints no time for it.
+LOADING_RUN = "load_time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,8 @@ class ToolPass:
     limit_s: float = inf
     #: Files that it writes into the folder of the run, by their names, which the pass is to bring back.
     files: tuple[str, ...] = ()
+    #: Whether each line that it prints is to have its time.
+    clocked: bool = False
 
 
 class ToolHarness(ABC):
@@ -144,20 +148,25 @@ def tool_plan(
 
 def _pass_argv(request: RunRequest, tool_pass: ToolPass, files: Sequence[PlanFile]) -> tuple[str, ...]:
     argv = command_words(request.bundle, located_words(tool_pass.words, files))
-    return with_printed_files(argv, tool_pass.files) if tool_pass.files else argv
+    argv = with_printed_files(argv, tool_pass.files) if tool_pass.files else argv
+    return with_clocked_lines(argv) if tool_pass.clocked else argv
 
 
 def result_files(evidence: Evidence) -> Mapping[str, bytes]:
     """Return the files of `RESULT_FILES` by name; none of a pass that failed, and none that is cut off."""
-    text = next(
+    return printed_files(pass_stdout(evidence, RESULT_FILES))
+
+
+def pass_stdout(evidence: Evidence, name: str) -> str:
+    """Return what a pass printed; nothing of one that failed."""
+    return next(
         (
             tool_pass.stdout
             for tool_pass in evidence.passes
-            if tool_pass.name == RESULT_FILES and tool_pass.exit is not None and tool_pass.exit.code == 0
+            if tool_pass.name == name and tool_pass.exit is not None and tool_pass.exit.code == 0
         ),
         "",
     )
-    return printed_files(text)
 
 
 def setting(settings: Mapping[str, SettingValue], flags: Mapping[str, Flag], name: str) -> SettingValue:

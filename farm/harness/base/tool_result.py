@@ -23,7 +23,7 @@ _LOADED = re.compile(r"Model loaded in ([0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]
 #: Longer than any run; values below it fit into 64 bits.
 LONGEST_NS = 1e15
 #: The metric of the time from the file to a model that can run: the tool's own, in the unit of its other
-#: times.
+#: times; of a tool that prints none, that between lines which it prints.
 LOAD_TIME = "load_time"
 
 
@@ -90,10 +90,21 @@ def iterations_ms(text: str) -> list[float]:
     return [ms_by_number[number] for number in sorted(ms_by_number)] if is_whole else []
 
 
-def load_time(text: str) -> list[Metric]:
-    """Return the time from the file to a model that can run, where one of our own runners prints it."""
+def printed_load_ms(text: str) -> float | None:
+    """Return the time from the file to a model that can run, where the tool or our own runner prints it."""
     match = _LOADED.search(text)
-    return lower_is_better({LOAD_TIME: None if match is None else float(match[1])}, "ms")
+    return None if match is None else float(match[1])
+
+
+def load_time(text: str, otherwise_ms: float | None = None) -> list[Metric]:
+    """Return the time from the file to a model that can run, as a metric.
+
+    Args:
+        text: what was printed.
+        otherwise_ms: the time by another source, for a tool that prints none; None without one.
+    """
+    ms = printed_load_ms(text)
+    return lower_is_better({LOAD_TIME: otherwise_ms if ms is None else ms}, "ms")
 
 
 def other_iterations(

@@ -18,10 +18,12 @@ from farm.harness.base.output_lines import plain_lines
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import (
+    LOAD_TIME,
     ROW_METRICS,
     ResultRow,
     combined_output,
     iterations_ms,
+    load_time,
     missing_times_failure,
     row_reading,
 )
@@ -96,7 +98,7 @@ class Benchncnn(ToolHarness):
     flags = FLAGS
     formats = (Format.NCNN,)
     backends = (_CPU, _VULKAN)
-    metrics = ROW_METRICS
+    metrics = (*ROW_METRICS, LOAD_TIME)
     sustained_flags = SustainedFlags(iterations="loop_count")
     clock_scope = ClockScope.INFERENCE_AND_COPIES
     clock_covers = (
@@ -151,6 +153,7 @@ class Benchncnn(ToolHarness):
             on_cpu="cpu by construction: gpu_device is -1" if plan.backend == _CPU else "",
             samples_ms=iterations_ms(text),
             rounded_ms=_ROUNDED_MS,
+            metrics=load_time(text),
         )
 
 

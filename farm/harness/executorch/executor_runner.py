@@ -51,6 +51,12 @@ _ONCE = re.compile(rf"End with elapsed time\(ms\): ({_NUMBER})$")
 _SETS = re.compile(r"Total ([0-9]{1,9}) inferences? took")
 #: The time of a line of ExecuTorch's own logger, in microseconds since its start.
 _STAMP = re.compile(r"[VDIWEF] ([0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}) executorch:")
+#: Runners that print no time of loading say so when it is over: those until 2025, and chip makers'.
+_METHOD_LOADED = re.compile(
+    r"[VDIWEF] ([0-9]{2}):([0-9]{2}):([0-9]{2}\.[0-9]{6}) "
+    r"executorch:[\w.]{1,100}:[0-9]{1,6}\] Method loaded\.$",
+    re.MULTILINE,
+)
 #: Sums are printed with six decimals.
 _ROUNDED = 0.001
 #: With or without a time.
@@ -146,7 +152,7 @@ class ExecutorRunner(ToolHarness):
     """Runs `.pte` files. The backend of a file was chosen when it was exported."""
 
     name = "executor_runner"
-    parser_version = 6
+    parser_version = 7
     flags = FLAGS
     formats = (Format.EXECUTORCH,)
     flags_are_words = True
@@ -204,8 +210,16 @@ class ExecutorRunner(ToolHarness):
             times,
             placement=with_etdump(placement, dump),
             on_cpu=_on_cpu(plan),
-            metrics=[*load_time(text), *_operator_metrics(dump, placement)],
+            metrics=[*load_time(text, _logged_load_ms(text)), *_operator_metrics(dump, placement)],
         )
+
+
+def _logged_load_ms(text: str) -> float | None:
+    """Return when the method was loaded, by the clock of the log, which begins with the runtime."""
+    match = _METHOD_LOADED.search(text)
+    if match is None:
+        return None
+    return ((int(match[1]) * 60 + int(match[2])) * 60 + float(match[3])) * 1e3
 
 
 def _words(request: RunRequest) -> Iterator[str]:

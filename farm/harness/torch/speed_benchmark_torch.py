@@ -1,9 +1,11 @@
 """PyTorch Mobile's `speed_benchmark_torch`: the command line of its Android binary, and its output."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
-from farm.core.base.setting_values import Flag, SettingValue
+from farm.core.base.setting_values import AdapterFlag, Flag, SettingValue
 from farm.core.models.variant import TORCH_FORMATS, Manifest
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
@@ -11,9 +13,19 @@ from farm.core.runs.placement import Accelerator, ActualBackend, Placement
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
 from farm.harness.base.options import InputSettings
+from farm.harness.base.pass_output import clocked_ms
 from farm.harness.base.printed_numbers import stream_step, whole_ns
 from farm.harness.base.sustained import SustainedFlags
-from farm.harness.base.tool_harness import ToolHarness, flag_text, tool_plan
+from farm.harness.base.tool_harness import (
+    LOADING_RUN,
+    ToolHarness,
+    ToolPass,
+    flag_text,
+    pass_stdout,
+    setting,
+    tool_plan,
+)
+from farm.harness.base.tool_result import LOAD_TIME, load_time
 from farm.harness.failures.classification import unreadable_failure
 from farm.harness.failures.patterns import GENERIC_PATTERNS
 from farm.harness.torch.inputs import input_settings
@@ -34,11 +46,17 @@ FLAGS: Mapping[str, Flag] = MappingProxyType(
         "print_output": Flag(default=False, help="run once before the warm-up, and print the output"),
         "use_caching_allocator": Flag(default=False, help="keep allocations between iterations"),
         "vulkan": Flag(default=False, help="what the backend vulkan adds; name that instead"),
+        "loading_time": AdapterFlag(
+            default=False,
+            help="start it once more after the run, and time its loading by what it prints (`load_time`)",
+        ),
     }
 )
 
 #: Our own program prints on stderr which int8 kernels the machine chose at load; the Android binary does not.
 _ENGINE = "quantized engine: "
+#: The first line that it prints, behind the loading of the model and the making of inputs; it is flushed.
+_LOADED = re.compile(r"^Starting benchmark\.")
 _ALWAYS_GIVEN = ("use_bundled_input", "warmup", "iter", "pthreadpool_size")
 _CPU, _NNAPI, _VULKAN = "cpu", "nnapi", "vulkan"
 _VULKAN_WORD = "--vulkan=true"
@@ -57,6 +75,7 @@ class SpeedBenchmarkTorch(ToolHarness):
     failure_patterns = GENERIC_PATTERNS
     formats = TORCH_FORMATS
     backends = (_CPU, _NNAPI, _VULKAN)
+    metrics = (LOAD_TIME,)
     sustained_flags = SustainedFlags(iterations="iter")
     clock_covers = (
         "forward() only, on one input made before the loop; on vulkan also the copies of input and output to"
@@ -78,7 +97,8 @@ class SpeedBenchmarkTorch(ToolHarness):
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line of the Android binary, unchanged."""
         words = ("--model=${file_model}", *_flag_words(request), "--report_pep=true")
-        return tool_plan(self.name, request, words, passes=placement_passes(request.backend, words))
+        passes = [*placement_passes(request.backend, words), *_load_passes(request)]
+        return tool_plan(self.name, request, words, passes=passes)
 
     def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """Return one sample for each observer line, or the last line's mean where there are none.
@@ -116,6 +136,9 @@ def _reading(plan: RunPlan, evidence: Evidence, last: LastLine) -> Reading | Run
         proof=ran.proof,
         clock_step_ns=last.unit if usable else whole_ns(stream_step(last.mean_ns)),
         placement=placement,
+        metrics=tuple(
+            load_time(evidence.stderr, clocked_ms(pass_stdout(evidence, LOADING_RUN), None, _LOADED))
+        ),
     )
 
 
@@ -132,6 +155,14 @@ def _placement(plan: RunPlan, evidence: Evidence) -> tuple[ActualBackend, Placem
     return ActualBackend(backend=_CPU, accelerator=Accelerator.CPU, proof=proofs), None
 
 
+def _load_passes(request: RunRequest) -> Sequence[ToolPass]:
+    """Return the pass that times the loading, where that is asked for: one inference, without warm-up."""
+    if not setting(request.settings, FLAGS, "loading_time"):
+        return ()
+    once = replace(request, settings={**request.settings, "iter": 1, "warmup": 0})
+    return (ToolPass(name=LOADING_RUN, words=("--model=${file_model}", *_flag_words(once)), clocked=True),)
+
+
 def _expected_samples(plan: RunPlan) -> int:
     iterations = plan.settings.get("iter", FLAGS["iter"].default)
     return max(1, int(iterations)) if isinstance(iterations, int) else 1
@@ -139,7 +170,11 @@ def _expected_samples(plan: RunPlan) -> int:
 
 def _flag_words(request: RunRequest) -> list[str]:
     settings = {**request.settings, **({"vulkan": True} if request.backend == _VULKAN else {})}
-    values = {name: settings.get(name, flag.default) for name, flag in FLAGS.items()}
+    values = {
+        name: settings.get(name, flag.default)
+        for name, flag in FLAGS.items()
+        if not isinstance(flag, AdapterFlag)
+    }
     return [
         f"--{name}={flag_text(value)}"
         for name, value in values.items()

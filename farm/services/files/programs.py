@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from farm.blobs.disk import DiskBlobs
 from farm.blobs.inspection import inspect_program_file
-from farm.core.base.setting_values import flag_choices, flag_maximum, flag_option
+from farm.core.base.setting_values import AdapterFlag, flag_choices, flag_maximum, flag_option
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import ArtifactExpired, ArtifactMissing, Forbidden, InvalidInput, NotFound
 from farm.core.operations.event import FarmEvent
@@ -254,7 +254,8 @@ def _checked_definition(registration: ProgramRegistration) -> dict[str, Any] | N
 def _flag_by_word(name: str) -> Mapping[str, str]:
     """Return the flags of an adapter by the words of its tool; none where they are no words."""
     adapter = get_harness(name)
-    words = {flag_option(own, flag): own for own, flag in adapter.flags.items()}
+    flags = {own: flag for own, flag in adapter.flags.items() if not isinstance(flag, AdapterFlag)}
+    words = {flag_option(own, flag): own for own, flag in flags.items()}
     return words if adapter.flags_are_words else {}
 
 

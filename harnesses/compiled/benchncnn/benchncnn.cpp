@@ -1,8 +1,9 @@
 // A runner of ncnn's networks, for builds of ncnn from a source distribution, which does not have its benchncnn.
 //
 // Arguments by position, `param=` and `shape=`, weights of zeros, options, inputs, warm-up, what the clock covers and the
-// row of the result are those of the original since 2023. It also prints the time of each inference, which the original
-// does not, and ends with an error where the original goes on without its network or its GPU.
+// row of the result are those of the original since 2023. It also prints the time of each inference, and of the network
+// from its file and zeros instead of weights, which the original does not, and ends with an error where the original goes
+// on without its network or its GPU.
 
 #include <unistd.h>
 
@@ -179,9 +180,12 @@ int main(int argc, char** argv) {
   net.opt.use_int8_storage = true;
   net.opt.use_int8_arithmetic = true;
   net.opt.use_packing_layout = true;
+  const auto start = Clock::now();
   if (net.load_param(arguments.param.c_str()) != 0 || net.load_model(Zeros()) != 0) {
     refuse("the network cannot be loaded: " + arguments.param);
   }
+  std::fprintf(stderr, "Model loaded in %.6f ms\n",
+               std::chrono::duration<double, std::milli>(Clock::now() - start).count());
   if (net.input_names().size() != arguments.inputs.size()) {
     refuse("the network has " + std::to_string(net.input_names().size()) + " inputs, and shape= states " +
            std::to_string(arguments.inputs.size()));

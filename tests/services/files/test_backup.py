@@ -324,7 +324,8 @@ def test_a_digest_of_a_backup_that_is_a_path_leads_nowhere(sqlite_farm: FarmRig,
     path = made.folder / "farm.sqlite3"
     with closing(sqlite3.connect(path)) as crafted, crafted:
         crafted.execute("PRAGMA foreign_keys = off")
-        lowest = "SELECT min(digest) FROM artifacts"
+        # Of no program, whose digests change with its bytes: rows without theirs are refused before.
+        lowest = "SELECT min(digest) FROM artifacts WHERE digest NOT IN (SELECT digest FROM program_files)"
         crafted.execute(f"UPDATE artifacts SET digest = ? WHERE digest = ({lowest})", [digest])
         crafted.execute("PRAGMA journal_mode = delete")
     manifest = json.loads((made.folder / "manifest.json").read_text())

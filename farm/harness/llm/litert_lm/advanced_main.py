@@ -12,7 +12,7 @@ from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import ClockScope, RunRequest
 from farm.harness.base.output_lines import plain_lines
-from farm.harness.base.printed_files import printed_files, with_printed_files, without_files
+from farm.harness.base.pass_output import printed_files, with_printed_files, without_files
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import LoopTimes, combined_output, missing_times_failure, time_reading

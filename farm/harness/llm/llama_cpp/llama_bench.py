@@ -1,19 +1,31 @@
 """llama.cpp's `llama-bench`: command line and output."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from farm.core.base.setting_values import ChoiceFlag, Flag, SettingValue
+from farm.core.base.setting_values import AdapterFlag, ChoiceFlag, Flag, SettingValue
 from farm.core.models.variant import Format
 from farm.core.runs.derived.generation import Generation, Regime, TokenCounts
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import ClockScope, RunRequest
+from farm.harness.base.pass_output import clocked_ms
 from farm.harness.base.placement_probe import placement_of_pass, placement_pass
 from farm.harness.base.sustained import SustainedFlags
-from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
+from farm.harness.base.tool_harness import (
+    LOADING_RUN,
+    ToolHarness,
+    ToolPass,
+    count_setting,
+    flag_text,
+    pass_stdout,
+    setting,
+    tool_plan,
+)
 from farm.harness.base.tool_result import (
+    LOAD_TIME,
     LoopTimes,
     complete_stdout_lines,
     lower_is_better,
@@ -58,6 +70,10 @@ FLAGS: Mapping[str, Flag] = {
         default="", help="which device, by the tool's name (-dev); empty: the first of the backend"
     ),
     "delay": Flag(default=0, help="seconds before each test", minimum=0),
+    "loading_time": AdapterFlag(
+        default=False,
+        help="start it once more after the run, and time its loading by what it prints (`load_time`)",
+    ),
 }
 _CPU = "cpu"
 #: The first device of each backend, by the names that ggml gives them.
@@ -87,7 +103,10 @@ _FIELD_BY_SETTING: Mapping[str, str] = {
     "n_depth": "n_depth",
 }
 _PREFILL_TIME = "prefill_time"
-#: A pass shows where the layers are: one token of each kind, once.
+#: With `--progress`: before the model is loaded, and behind the making of its context.
+_STARTS = re.compile(r"^llama-bench: benchmark 1/[0-9]{1,6}: starting$")
+_LOADED = re.compile(r"^llama-bench: benchmark 1/[0-9]{1,6}: (?:warmup |depth |prompt |generation )")
+#: Of passes, which show where the layers are and time the loading: a prompt of one token, once.
 _SHORT_RUN: Mapping[str, SettingValue] = {
     "n_prompt": 1,
     "n_gen": 0,
@@ -106,7 +125,7 @@ class LlamaBench(ToolHarness):
     flags = FLAGS
     formats = (Format.GGUF,)
     backends = tuple(_DEVICE_BY_BACKEND)
-    metrics = (PREFILL_RATE, DECODE_RATE, _PREFILL_TIME)
+    metrics = (PREFILL_RATE, DECODE_RATE, _PREFILL_TIME, LOAD_TIME)
     sustained_flags = SustainedFlags(iterations="repetitions", required={REGIME: Regime.WARM.value})
     clock_scope = ClockScope.TOKENS
     clock_covers = (
@@ -125,6 +144,8 @@ class LlamaBench(ToolHarness):
         words = _words(request.backend, request.settings)
         short = _words(request.backend, {**request.settings, **_SHORT_RUN})
         passes = [placement_pass(request.backend, [*short, "-v"])] if request.backend != _CPU else []
+        if setting(request.settings, FLAGS, "loading_time"):
+            passes.append(ToolPass(name=LOADING_RUN, words=[*short, "--progress"], clocked=True))
         return tool_plan(self.name, request, words, passes=passes)
 
     def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
@@ -142,7 +163,7 @@ class LlamaBench(ToolHarness):
             LoopTimes(samples_ns=tests[-1].samples_ns, expected=_repetitions(plan.settings)),
             placement=placement_of_pass(llama_placement, evidence.stdout, evidence),
             on_cpu=_on_cpu(plan),
-            metrics=_metrics(tests),
+            metrics=[*_metrics(tests), *_load_time(evidence)],
         )
         if isinstance(reading, RunFailure):
             return reading
@@ -223,6 +244,11 @@ def _metrics(tests: Sequence[BenchTest]) -> list[Metric]:
         if test.prompt_tokens:
             metrics += lower_is_better({_PREFILL_TIME: test.mean_ns / 1e6}, "ms")
     return metrics
+
+
+def _load_time(evidence: Evidence) -> list[Metric]:
+    ms = clocked_ms(pass_stdout(evidence, LOADING_RUN), _STARTS, _LOADED)
+    return lower_is_better({LOAD_TIME: ms}, "ms")
 
 
 def _on_cpu(plan: RunPlan) -> str:

@@ -1,6 +1,7 @@
 """Files of a pass come back as they were written, or not at all."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence
-from farm.harness.base.printed_files import with_printed_files
+from farm.harness.base.pass_output import clocked_ms, with_clocked_lines, with_printed_files
 from farm.harness.base.tool_harness import RESULT_FILES, result_files
 
 SHELLS = [["sh"], ["bash"], ["mksh"]]
@@ -94,3 +95,44 @@ def test_a_file_whose_end_was_cut_off_is_none(tmp_path: Path) -> None:
 def test_no_text_of_a_device_makes_it_raise(text: str) -> None:
     for stdout in (text, f"benchfarm_file a.pb\n{text}\nbenchfarm_file_end\n"):
         assert all(isinstance(content, bytes) for content in result_files(evidence_of(stdout)).values())
+
+
+def clocked(shell: str, program: str) -> str:
+    words = [Template(word).substitute() for word in with_clocked_lines(("sh", "-c", program))]
+    path = shutil.which(shell)
+    if path is None:
+        pytest.skip(f"{shell} is not installed")
+    return subprocess.run([path, *words[1:]], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("shell", ["mksh", "dash", "bash"])
+def test_the_time_between_two_lines_of_a_tool_is_that_which_it_took(shell: str) -> None:
+    text = clocked(shell, "echo 'a \\ b'; sleep 0.2; echo end >&2; sleep 0.2")
+    between_ms = clocked_ms(text, re.compile(r"^a \\ b$"), re.compile("^end$"))
+    from_start_ms = clocked_ms(text, None, re.compile("^end$"))
+    assert between_ms is not None
+    assert from_start_ms is not None
+    # The start is told before it; a line may be read late.
+    assert from_start_ms >= 200
+    assert 0 < between_ms < from_start_ms
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "1.000000 benchfarm_started\n",
+        "1.000000 benchfarm_started\n1.500000 begin\n",
+        "1.000000 benchfarm_started\n1.500000 end\n1.600000 begin\n",
+        "1.000000 benchfarm_started\n1.500000 begin\n1.500000 end\n",
+        "1.000000 benchfarm_started\n1.500000 begin\n1.400000 end\n1.700000 end\n",
+        "1.000000 benchfarm_started\n begin\n end\n",
+    ],
+)
+def test_a_line_that_is_missing_or_out_of_order_gives_no_time(text: str) -> None:
+    assert clocked_ms(text, re.compile("begin"), re.compile("end")) is None
+
+
+def test_the_first_line_that_ends_it_counts() -> None:
+    text = "1.000000 benchfarm_started\n1.100000 other\n1.250000 end\n9.000000 end\n"
+    assert clocked_ms(text, None, re.compile("end")) == 250
