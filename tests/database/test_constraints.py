@@ -21,6 +21,8 @@ from tests.support.database.sample_rows import (
     CHECK,
     DEVICE,
     DIGEST,
+    EXTERNAL_RESULT,
+    IMPORT,
     INCIDENT,
     JOB,
     MEASUREMENT,
@@ -81,25 +83,6 @@ POINT = {
     "newest": True,
 }
 COMPARED_POINT = {**POINT, "baseline_series_id": 1, "baseline_slot": 1, "baseline_ns": 1.0}
-IMPORT = {
-    "digest": "ab" * 32,
-    "name": "profile.json",
-    "size_bytes": 10,
-    "format": "ai-hub",
-    "notes": [],
-    "results": 1,
-    "imported_at": NOW,
-    "imported_by": "user:ann",
-}
-EXTERNAL_RESULT = {
-    "import_id": 1,
-    "position": 0,
-    "tool": "Qualcomm AI Hub",
-    "metric": "latency",
-    "value": 1.0,
-    "statistic": "mean",
-    "settings": {},
-}
 CHANGE = {
     "cause": "file",
     "scope": {},

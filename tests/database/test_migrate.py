@@ -27,6 +27,8 @@ from tests.support.database.sample_rows import (
     ATTEMPT,
     DEVICE,
     DIGEST,
+    EXTERNAL_RESULT,
+    IMPORT,
     MEASUREMENT,
     NOW,
     add,
@@ -234,6 +236,19 @@ def _take_wrong_output_back(engine: Engine) -> None:
     with engine.connect() as connection:
         rows = connection.exec_driver_sql("SELECT quality, generation FROM measurements").all()
         assert set(rows) == {("implausible", None)}
+
+
+def test_published_figures_are_gone_for_a_release_without_that_format(engine: Engine) -> None:
+    upgrade(engine)
+    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+        for number, format in enumerate(("log", "published"), start=1):
+            add(connection, tables.imports, IMPORT, import_id=number, digest=str(number), format=format)
+            add(connection, tables.external_results, EXTERNAL_RESULT, result_id=number, import_id=number)
+    downgrade(engine, "0114")
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT format FROM imports").scalars().all() == ["log"]
+        assert connection.exec_driver_sql("SELECT import_id FROM external_results").scalars().all() == [1]
+    upgrade(engine)
 
 
 def test_a_variant_of_several_files_is_its_model_for_a_release_that_knows_one_file(engine: Engine) -> None:

@@ -7,14 +7,15 @@ from typing import Any
 
 from farm.core.errors import InputTooLarge, InvalidInput
 from farm.harness.base.adapter import Harness
-from farm.harness.external.ai_hub import ai_hub_file, is_ai_hub
 from farm.harness.external.benchmark_result import find_benchmark_result
+from farm.harness.external.collected.ai_hub import ai_hub_file, is_ai_hub
+from farm.harness.external.collected.leaderboard import is_leaderboard, leaderboard_file
+from farm.harness.external.collected.mlperf_mobile import is_mlperf_mobile, mlperf_mobile_file
+from farm.harness.external.collected.published import is_published, published_file
 from farm.harness.external.executorch import executorch_file, is_executorch
 from farm.harness.external.json_document import json_documents, record_list
-from farm.harness.external.leaderboard import is_leaderboard, leaderboard_file
 from farm.harness.external.live_timing import is_live_timing, live_timing_file
 from farm.harness.external.llama_bench import is_llama_bench, llama_bench_file
-from farm.harness.external.mlperf_mobile import is_mlperf_mobile, mlperf_mobile_file
 from farm.harness.external.results import MAX_IMPORT_BYTES, ExternalFile, checked_file
 from farm.harness.external.tool_log import tool_log_file
 from farm.harness.external.xctest import find_xctest
@@ -78,6 +79,8 @@ def _of_log(text: str, unparsed: InvalidInput | None) -> ExternalFile:
     measured = find_xctest(text)
     if measured is not None:
         return measured
+    if is_published(text):
+        return published_file(text)
     for name, line in _LOG_LINES.items():
         if line.search(text) is not None:
             return tool_log_file(text, get_harness(name))

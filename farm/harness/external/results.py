@@ -37,6 +37,8 @@ class ImportFormat(StrEnum):
     XCTEST = "xctest"
     #: The output of a tool that has an adapter, or of `farm live time`.
     LOG = "log"
+    #: A table that a person typed from what somebody published.
+    PUBLISHED = "published"
 
 
 class Statistic(StrEnum):

@@ -236,6 +236,15 @@ def json_lines(*documents: object) -> bytes:
     return b"".join(json.dumps(document).encode() + b"\n" for document in documents)
 
 
+#: Of phones and numbers that are made up for tests.
+PUBLISHED = """\
+device,os,chip,model,precision,backend,value,unit,tool,source,threads
+Phone B,,,tiny_net,int8-full,nnapi,3000,us,speed_benchmark_torch,https://example.com/b,
+Phone A,Android 12,Chip 1,tiny_net,int8-full,nnapi,5,ms,speed_benchmark_torch,https://example.com/a,1
+Phone A,Android 12,Chip 1,tiny_net,int8-full,cpu,10,ms,speed_benchmark_torch,https://example.com/a,1
+Phone A,Android 12,Chip 1,tiny_net,float32,cpu,20,ms,speed_benchmark_torch,https://example.com/a,1
+"""
+
 #: A file of each format.
 FILES: dict[str, bytes] = {
     "executorch_v3.json": json_bytes(EXECUTORCH_V3),
@@ -250,4 +259,5 @@ FILES: dict[str, bytes] = {
     "testapp.log": TEST_APP.encode(),
     "benchmark_model.log": BENCHMARK_MODEL.encode(),
     "live.json": json_bytes(LIVE_TIMING),
+    "published.csv": PUBLISHED.encode(),
 }

@@ -111,6 +111,25 @@ SERIES = {
     "settings": {},
     "device_id": PHONE,
 }
+IMPORT = {
+    "digest": "ab" * 32,
+    "name": "profile.json",
+    "size_bytes": 10,
+    "format": "ai-hub",
+    "notes": [],
+    "results": 1,
+    "imported_at": NOW,
+    "imported_by": "user:ann",
+}
+EXTERNAL_RESULT = {
+    "import_id": 1,
+    "position": 0,
+    "tool": "Qualcomm AI Hub",
+    "metric": "latency",
+    "value": 1.0,
+    "statistic": "mean",
+    "settings": {},
+}
 
 
 def add(connection: Connection, table: sa.Table, row: dict[str, Any], **changes: Any) -> None:

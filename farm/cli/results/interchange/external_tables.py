@@ -34,7 +34,8 @@ def result_tables(views: Sequence[ExternalResultView]) -> RenderableType:
 def _title(view: ExternalResultView) -> str:
     """Return what results have in common; `live` is what a client drove, and no plan of the farm."""
     tool = " ".join([view.tool, view.tool_version or ""]).strip()
-    driven = json.loads(view.settings).get("driven")
+    settings = json.loads(view.settings)
+    driven, source = settings.get("driven"), settings.get("source")
     parts = [
         f"import {view.import_id}: {tool}",
         f"model {view.model or UNKNOWN}",
@@ -42,6 +43,7 @@ def _title(view: ExternalResultView) -> str:
         f"backend {view.backend or UNKNOWN}",
         f"date {view.date or UNKNOWN}",
         *([f"driven {driven}"] if driven else []),
+        *([f"published at {source}"] if source else []),
     ]
     return ", ".join(parts)
 
