@@ -196,7 +196,18 @@ def _words(kind: str, texts: Sequence[str], allowed: Sequence[_Word], *, note: s
     return [word_by_text[text] for text in dict.fromkeys(texts)]
 
 
+#: The exporter in ExecuTorch's wheel wants the SDK of Qualcomm, which no package has: it downloads it when it
+#: is imported.
+_QNN = "qnn"
+_QNN_HINT = (
+    "export it where Qualcomm's SDK is installed, then `farm variant add net.pte --target qnn --backend qnn`:"
+    " docs/variants.md"
+)
+
+
 def _unknown(kind: str, text: str, allowed: Sequence[str], *, note: str = "") -> InvalidInput:
+    if _QNN in text.lower().split("-"):
+        return InvalidInput(f"no {kind} {text!r} can be built: it needs Qualcomm's SDK", hint=_QNN_HINT)
     close = get_close_matches(text, allowed, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else f"there is {', '.join(allowed)}"
     return InvalidInput(f"no {kind} {text!r} can be built", hint=f"{hint} ({note})" if note else hint)
