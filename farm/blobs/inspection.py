@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from farm.blobs.torch_file import has_bundled_inputs, is_mobile_optimized, open_archive
+from farm.blobs.torch_file import TorchCode, open_archive, torch_code
 from farm.core.errors import InvalidInput, VariantInvalid
 from farm.core.models.contents.counted import file_contents
 from farm.core.models.declared_inputs import InputsContradict, completed_inputs
@@ -25,7 +25,7 @@ from farm.core.models.inputs.file_inputs import file_inputs
 from farm.core.models.llm.gguf import MAGIC, gguf_parameters
 from farm.core.models.llm.litertlm import LITERTLM_MAGIC, litertlm_sections
 from farm.core.models.onnx_file import external_files, is_onnx
-from farm.core.models.variant import TORCH_FORMATS, Format, Manifest, variant_files, variant_name
+from farm.core.models.variant import Format, Manifest, variant_files, variant_name
 from farm.core.programs.binary_inspection import FileInspection, inspect_file
 
 _FORMATS = (
@@ -125,12 +125,17 @@ def inspect_program_file(path: Path, flags: Collection[str] = ()) -> FileInspect
         raise InvalidInput(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def completed_manifest(path: Path, manifest: Manifest) -> Manifest:
+def completed_manifest(path: Path, manifest: Manifest, code: TorchCode | None = None) -> Manifest:
     """Return the manifest of a checked file, completed by what the file shows.
 
     That are its inputs with the declared sizes, the ABI of a library, whether torch packed its weights and
     bundled inputs, operators, multiply-accumulates, a slow path, and the number of weights where the manifest
     has none.
+
+    Args:
+        path: of the file.
+        manifest: as it was declared.
+        code: of the file, where it was read before.
 
     Raises:
         VariantInvalid: other inputs were declared than the file has.
@@ -145,14 +150,14 @@ def completed_manifest(path: Path, manifest: Manifest) -> Manifest:
         raise VariantInvalid(
             f"{name}: {error}", hint="declare the sizes that the file leaves open, or leave its inputs out"
         ) from error
-    is_torch = file_format in TORCH_FORMATS
+    code = code or torch_code(path, file_format)
     return replace(
         manifest,
         abi=_tvm_abi(path) if file_format is Format.TVM else None,
         inputs=inputs,
         inputs_unread=stated.unread,
-        bundled_inputs=has_bundled_inputs(path, file_format) if is_torch else None,
-        mobile_optimized=is_mobile_optimized(path, file_format) if is_torch else None,
+        bundled_inputs=code.bundled_inputs,
+        mobile_optimized=code.mobile_optimized,
         parameters=contents.parameters if manifest.parameters is None else manifest.parameters,
         operators=contents.operators,
         macs=contents.macs,

@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from farm.core.base.units import size_text
@@ -84,36 +85,37 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
         ) from error
 
 
-def has_bundled_inputs(path: Path, format: Format) -> bool:
-    """Return whether a checked file has bundled inputs; only torch files can."""
-    return _METHOD in _words(path, format, [_METHOD])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchCode:
+    """What the code of a torch file says; of other files nothing."""
+
+    bundled_inputs: bool | None = None
+    #: Whether it hands its network to NNAPI, whatever runs it.
+    converted_for_nnapi: bool = False
+    #: Whether its weights are packed for XNNPACK. None where that does not apply: it is quantized, was
+    #: converted for NNAPI, or has neither convolutions nor linear layers.
+    mobile_optimized: bool | None = None
 
 
-def is_converted_for_nnapi(path: Path, format: Format) -> bool:
-    """Return whether a checked torch file hands its network to NNAPI, whatever runs it."""
-    return _NNAPI_CLASS in _words(path, format, [_NNAPI_CLASS])
-
-
-def is_mobile_optimized(path: Path, format: Format) -> bool | None:
-    """Return whether the weights of a checked torch file are packed for XNNPACK.
-
-    None where it does not apply: it is no torch file, is quantized, was converted for NNAPI, or has neither
-    convolutions nor linear layers.
-    """
-    words = _words(path, format, [*_LAYERS, _PACKED, _QUANTIZED])
-    if _QUANTIZED in words or not words:
-        return None
-    return _PACKED in words
-
-
-def _words(path: Path, format: Format, words: Collection[bytes]) -> frozenset[bytes]:
-    """Return which of these words the code of a torch file has; none of other files.
+def torch_code(path: Path, format: Format) -> TorchCode:
+    """Return what the code of a checked file says, read once.
 
     Raises:
         VariantInvalid: there is more code than a network has, or a record is damaged.
     """
     if format not in TORCH_FORMATS:
-        return frozenset()
+        return TorchCode()
+    words = _words(path, format, [_METHOD, _NNAPI_CLASS, *_LAYERS, _PACKED, _QUANTIZED])
+    has_packed_or_layers = not words.isdisjoint([*_LAYERS, _PACKED])
+    return TorchCode(
+        bundled_inputs=_METHOD in words,
+        converted_for_nnapi=_NNAPI_CLASS in words,
+        mobile_optimized=_PACKED in words if has_packed_or_layers and _QUANTIZED not in words else None,
+    )
+
+
+def _words(path: Path, format: Format, words: Collection[bytes]) -> frozenset[bytes]:
+    """Return which of these words the code of a torch file has. Raises like `torch_code`."""
     if format is Format.FLATBUFFER:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return frozenset(word for word in words if content.find(word) >= 0)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.blobs.inspection import check_model_file
-from farm.blobs.torch_file import is_converted_for_nnapi
+from farm.blobs.torch_file import torch_code
 from farm.core.errors import VariantInvalid
 from farm.core.models.variant import Format
 from tests.support.farm.service_fixture import model_file
@@ -70,13 +70,13 @@ def torch_archive(path: Path, *, code: bytes = b"", records: int = 0, compressio
 @pytest.mark.parametrize("compression", [ZIP_STORED, ZIP_DEFLATED, ZIP_BZIP2, ZIP_LZMA])
 def test_a_record_that_is_damaged_is_no_error_of_the_farm(file: Path, compression: int) -> None:
     torch_archive(file, code=random.Random(1).randbytes(50_000), compression=compression)
-    assert not is_converted_for_nnapi(file, Format.TORCHSCRIPT)
+    assert not torch_code(file, Format.TORCHSCRIPT).converted_for_nnapi
     content = bytearray(file.read_bytes())
     for place in range(20_000, 30_000):
         content[place] ^= 0x5A
     file.write_bytes(content)
     with pytest.raises(VariantInvalid, match="damaged"):
-        is_converted_for_nnapi(file, Format.TORCHSCRIPT)
+        torch_code(file, Format.TORCHSCRIPT)
 
 
 def test_a_record_that_begins_before_its_file_is_no_error_of_the_disk(file: Path) -> None:
@@ -88,14 +88,14 @@ def test_a_record_that_begins_before_its_file_is_no_error_of_the_disk(file: Path
     struct.pack_into("<I", content, end, began_at + 100_000)
     file.write_bytes(content)
     with pytest.raises(VariantInvalid, match=r"damaged.*outside of the file"):
-        is_converted_for_nnapi(file, Format.TORCHSCRIPT)
+        torch_code(file, Format.TORCHSCRIPT)
 
 
 def test_more_code_than_a_network_has_is_not_read(file: Path) -> None:
     torch_archive(file, code=bytes(17 * 2**20), compression=ZIP_DEFLATED)
     assert file.stat().st_size < 10**5
     with pytest.raises(VariantInvalid, match="of code"):
-        is_converted_for_nnapi(file, Format.TORCHSCRIPT)
+        torch_code(file, Format.TORCHSCRIPT)
 
 
 def test_a_list_of_records_that_no_network_has_is_not_read(file: Path) -> None:

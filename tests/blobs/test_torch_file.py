@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.blobs.torch_file import is_mobile_optimized
+from farm.blobs.torch_file import torch_code
 from farm.core.models.variant import Format
 
 
@@ -30,13 +30,13 @@ def test_only_packed_weights_of_floating_point_are_optimized(
     tmp_path: Path, code: str, optimized: bool | None
 ) -> None:
     for file_format in (Format.TORCHSCRIPT, Format.LITE):
-        assert is_mobile_optimized(archive(tmp_path / "net.pt", code), file_format) is optimized
+        assert torch_code(archive(tmp_path / "net.pt", code), file_format).mobile_optimized is optimized
     flatbuffer = tmp_path / "net.ff"
     flatbuffer.write_bytes(b"\x0c\0\0\0PTMF" + code.encode())
-    assert is_mobile_optimized(flatbuffer, Format.FLATBUFFER) is optimized
+    assert torch_code(flatbuffer, Format.FLATBUFFER).mobile_optimized is optimized
 
 
 def test_other_files_are_not_asked(tmp_path: Path) -> None:
     path = tmp_path / "net.tflite"
     path.write_bytes(b"\x1c\0\0\0TFL3 conv2d")
-    assert is_mobile_optimized(path, Format.TFLITE) is None
+    assert torch_code(path, Format.TFLITE).mobile_optimized is None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from farm.blobs.inspection import check_model_file
-from farm.blobs.torch_file import has_bundled_inputs, is_converted_for_nnapi
+from farm.blobs.torch_file import torch_code
 from farm.core.base.ids import digest_of
 from farm.core.errors import VariantInvalid
 from farm.core.models.variant import Precision
@@ -97,7 +97,7 @@ def test_a_bundled_input_is_seen_in_every_format(
     variants: Sequence[BuiltVariant], further_variants: Sequence[BuiltVariant]
 ) -> None:
     for variant in (*variants, *further_variants):
-        assert has_bundled_inputs(variant.path, variant.manifest.recipe.format)
+        assert torch_code(variant.path, variant.manifest.recipe.format).bundled_inputs
 
 
 def test_files_for_nnapi_and_no_others_are_known_by_their_code(
@@ -105,7 +105,7 @@ def test_files_for_nnapi_and_no_others_are_known_by_their_code(
 ) -> None:
     for variant in (*variants, *further_variants):
         recipe = variant.manifest.recipe
-        assert is_converted_for_nnapi(variant.path, recipe.format) is (recipe.target == "nnapi")
+        assert torch_code(variant.path, recipe.format).converted_for_nnapi is (recipe.target == "nnapi")
 
 
 def test_a_manifest_says_how_a_quantized_input_is_to_be_read(

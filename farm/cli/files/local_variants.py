@@ -15,7 +15,7 @@ from farm.blobs.inspection import (
     completed_manifest,
     further_files_of,
 )
-from farm.blobs.torch_file import is_converted_for_nnapi
+from farm.blobs.torch_file import torch_code
 from farm.cli.files.program_upload import local_digest, matrix_name, upload_files
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import Digest, digest_of
@@ -190,7 +190,8 @@ def manifest_of_file(
         raise InvalidInput(f"no precision {precision[:80]!r}", hint=precision_hint(precision))
     layout = _check_choice("memory format", memory_format, MEMORY_FORMATS)
     format = check_model_file(path)
-    if not backends and target is None and is_converted_for_nnapi(path, format):
+    code = torch_code(path, format)
+    if not backends and target is None and code.converted_for_nnapi:
         target = "nnapi"
     supported = _backends(format, tuple(dict.fromkeys(backends)), target)
     is_converted = format in TORCH_FORMATS and supported == ("nnapi",)
@@ -216,7 +217,7 @@ def manifest_of_file(
     if (word := find_invalid_name(manifest)) is not None:
         raise InvalidInput(f"{word[:80]!r} is not a name", hint=NAME_RULE)
     check_further_files_of(path, manifest)
-    return completed_manifest(path, manifest)
+    return completed_manifest(path, manifest, code)
 
 
 def named_files(words: Sequence[str]) -> dict[str, Path]:

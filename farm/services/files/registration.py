@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from farm.blobs.disk import DiskBlobs
 from farm.blobs.inspection import check_further_files_of, check_model_file, completed_manifest
-from farm.blobs.torch_file import is_converted_for_nnapi
+from farm.blobs.torch_file import TorchCode, torch_code
 from farm.core.base.ids import Digest, is_digest
 from farm.core.errors import Conflict, DigestMismatch, Forbidden, InvalidInput, VariantInvalid
 from farm.core.models.declared_inputs import InputsContradict, is_same_input, with_declared
@@ -60,9 +60,9 @@ def check_variant_file(manifest: Manifest, blobs: DiskBlobs) -> Manifest:
     path = blobs.path(parse_digest(variant_files(manifest)[0].digest))
     if not path.is_file():
         return manifest
-    _check_content(path, name, manifest)
+    code = _checked_code(path, name, manifest)
     check_further_files_of(path, manifest)
-    return completed_manifest(path, manifest)
+    return completed_manifest(path, manifest, code)
 
 
 def register_variant(tx: Tx, manifest: Manifest, caller: Caller) -> Variant:
@@ -169,16 +169,19 @@ def _may_change(newest: Variant | None, caller: Caller) -> bool:
     return newest.registered_by in (None, caller.name)
 
 
-def _check_content(path: Path, name: str, manifest: Manifest) -> None:
+def _checked_code(path: Path, name: str, manifest: Manifest) -> TorchCode:
+    """Return what the code of a file says, whose content is what its manifest says."""
     actual = check_model_file(path, called=f"the file of {name}")
     if actual is not manifest.recipe.format:
         raise VariantInvalid(f"the file of {name} is {actual}, its manifest says {manifest.recipe.format}")
     # Else NNAPI's times would be taken for the CPU's, where no other proof is asked for.
-    if manifest.backends != ("nnapi",) and is_converted_for_nnapi(path, actual):
+    code = torch_code(path, actual)
+    if manifest.backends != ("nnapi",) and code.converted_for_nnapi:
         raise VariantInvalid(
             f"the file of {name} was converted for NNAPI, its manifest says {', '.join(manifest.backends)}",
             hint="it runs on NNAPI and on nothing else: --target nnapi, and no --backend",
         )
+    return code
 
 
 def _completed(stored: Manifest, manifest: Manifest) -> Manifest:
