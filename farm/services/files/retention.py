@@ -91,8 +91,11 @@ def sweep_storage(
     return result
 
 
-def artifacts_to_expire(tx: Tx, rules: StorageRules) -> list[Artifact]:
-    """Return the artifacts that the limit pushes out, least recently used first."""
+def artifacts_to_expire(tx: Tx, rules: StorageRules, *, limit: int | None = None) -> list[Artifact]:
+    """Return the artifacts that the limit pushes out, least recently used first; at most `limit` of them.
+
+    Behind them come the other files of their variants, which nothing can run any more.
+    """
     if rules.blobs_limit_bytes is None:
         return []
     excess_bytes = artifacts.stored_bytes(tx.connection) - rules.blobs_limit_bytes
@@ -101,7 +104,9 @@ def artifacts_to_expire(tx: Tx, rules: StorageRules) -> list[Artifact]:
     stored = artifacts.stored_artifacts(tx.connection)
     needed = artifacts.needed_digests(tx.connection) | builtin_digests()
     unused = [file for file in stored if file.digest not in needed and tx.now - file.used_at > MIN_FILE_AGE]
-    return select_for_eviction(unused, excess_bytes)
+    going = select_for_eviction(unused, excess_bytes)[:limit]
+    beside = artifacts.files_beside(tx.connection, [file.digest for file in going])
+    return [*going, *(file for file in unused if file.digest in beside)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +162,7 @@ def _expire_artifacts(database: Database, rules: StorageRules, clock: Clock) -> 
 
 def expire_over_limit(tx: Tx, rules: StorageRules) -> list[Artifact]:
     """Mark what the limit pushes out, at most one batch of it; the files are still there afterwards."""
-    going = artifacts_to_expire(tx, rules)[:BATCH]
+    going = artifacts_to_expire(tx, rules, limit=BATCH)
     cause = f"limit of {size_text(rules.blobs_limit_bytes or 0)}"
     artifacts.expire_artifacts(tx, [artifact.digest for artifact in going], cause=cause)
     return going

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import Digest
 from farm.core.jobs.job import JobState
 from farm.core.operations.event import FarmEvent
-from farm.database.rows import find_record, to_record
+from farm.database.rows import find_record, is_among, to_record
 from farm.database.tables import (
     artifacts,
     cells,
@@ -160,6 +160,20 @@ def _digests_of_unstored_cells(connection: Connection) -> set[Digest]:
     models = sa.select(variant_files.c.digest).where(variant_files.c.variant_id.in_(variant_ids))
     files = sa.select(program_files.c.digest).where(program_files.c.program_id.in_(program_ids))
     return set(connection.execute(sa.union(models, files)).scalars())
+
+
+def files_beside(connection: Connection, digests: Collection[Digest]) -> set[Digest]:
+    """Return the other files of the variants that have one of these, but those that anything else has."""
+    losing = sa.select(variant_files.c.variant_id).where(
+        is_among(connection, variant_files.c.digest, digests)
+    )
+    elsewhere = sa.select(variant_files.c.digest).where(variant_files.c.variant_id.not_in(losing))
+    beside = sa.select(variant_files.c.digest).where(
+        variant_files.c.variant_id.in_(losing),
+        variant_files.c.digest.not_in(elsewhere),
+        variant_files.c.digest.not_in(sa.select(program_files.c.digest)),
+    )
+    return set(connection.execute(beside).scalars()) - set(digests)
 
 
 def measured_digests(connection: Connection) -> set[Digest]:

@@ -7,10 +7,12 @@ import pytest
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import ArtifactMissing, DigestMismatch, MatrixInvalid, VariantInvalid
 from farm.core.models.variant import Format, Manifest, Recipe, Variant, VariantFile, files_digest
+from farm.core.operations.retention import StorageRules
 from farm.database.transaction import bind_tx
 from farm.services.files.registration import check_variant_file, register_variant
+from farm.services.files.retention import sweep_storage
 from farm.services.files.stored_files import remove_file
-from farm.store.files.artifacts import needed_digests, put_artifact
+from farm.store.files.artifacts import expired_at_by_digest, needed_digests, put_artifact, stored_bytes
 from farm.store.files.variants import list_variants, variants_of_file
 from tests.support.farm.service_fixture import ANN, FarmRig, model_file
 from tests.support.models.flatbuffer_samples import executorch_program
@@ -117,3 +119,21 @@ def test_a_variant_without_one_of_its_files_is_expired(
         submitted(farm)
     stored(farm, "words/tokenizer.bin", TOKENIZER)
     submitted(farm)
+
+
+def test_files_of_a_variant_expire_together_but_those_that_something_else_has(
+    farm: FarmRig, files: tuple[VariantFile, VariantFile]
+) -> None:
+    shared = stored(farm, "words.txt", b"of two variants")
+    own = stored(farm, "more.txt", b"of one")
+    registered(farm, manifest_of(*files, own, shared))
+    farm.clock.advance(60)
+    other = manifest_of(stored(farm, "", model_file("lite", marker="other")), shared)
+    registered(farm, replace(other, model="other"))
+    farm.clock.advance(7200)
+    limit = farm.read(stored_bytes) - 1
+    swept = sweep_storage(farm.database, farm.blobs, StorageRules(blobs_limit_bytes=limit), farm.clock)
+    # One of them was enough.
+    assert swept.artifacts == 3
+    gone = farm.read(expired_at_by_digest).keys()
+    assert gone == {files[0].digest, files[1].digest, own.digest}
