@@ -3,7 +3,7 @@
     farm import examples/mobilenet_v2/published.csv
     python examples/mobilenet_v2/replay.py
 
-It reads tables of published figures that were imported into the farm, by docs/import.md. They are no
+It reads tables of published numbers that were imported into the farm, by docs/import.md. They are no
 measurements of the farm: a ratio of two published numbers has no interval and no verdict.
 """
 
@@ -22,18 +22,18 @@ PUBLISHED = "published"
 HEADS = ("precision", "backend", "time", "ratio", "published at")
 NS_BY_UNIT = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 LEGEND = """
-replay: figures that others published. This farm has not measured them.
+replay: numbers that others published. This farm has not measured them.
 ratio: the time of the first row by that of this one; two published numbers, so no interval and no verdict.
 """
 
 
 def time_ns(result: ExternalResultView) -> float:
-    """Return the time of a figure, whose unit was checked when it was imported."""
+    """Return the time of a number, whose unit was checked when it was imported."""
     return result.value * NS_BY_UNIT[str(result.unit)]
 
 
 def ordered(results: Sequence[ExternalResultView]) -> list[ExternalResultView]:
-    """Return the figures of a phone: first that which others are compared with, float32 or else the CPU."""
+    """Return the numbers of a phone: first that which others are compared with, float32 or else the CPU."""
 
     def rank(result: ExternalResultView) -> tuple[bool, bool]:
         return result.backend != "cpu", json.loads(result.settings)["precision"] != "float32"
@@ -48,7 +48,7 @@ def heading(result: ExternalResultView) -> str:
 
 
 def rows(results: Sequence[ExternalResultView]) -> Iterator[list[str]]:
-    """Yield the row of each figure of a phone, as it was published."""
+    """Yield the row of each number of a phone, as it was published."""
     first, *_ = results
     for result in results:
         settings = json.loads(result.settings)
@@ -59,8 +59,8 @@ def rows(results: Sequence[ExternalResultView]) -> Iterator[list[str]]:
 
 def replay(results: Sequence[ExternalResultView]) -> str:
     """Return a labelled table of each phone."""
-    figures = [result for result in results if result.format == PUBLISHED]
-    by_phone = groupby(sorted(figures, key=lambda result: str(result.device)), lambda result: result.device)
+    numbers = [result for result in results if result.format == PUBLISHED]
+    by_phone = groupby(sorted(numbers, key=lambda result: str(result.device)), lambda result: result.device)
     tables = [ordered(list(of_phone)) for _, of_phone in by_phone]
     return "\n\n".join("\n".join([heading(each[0]), table(HEADS, list(rows(each)))]) for each in tables)
 
@@ -71,7 +71,7 @@ def main() -> None:
         text = replay(list(farm.imports(model=MODEL)))
     if not text:
         sys.exit(
-            f"no published figures of {MODEL} were imported: farm import examples/mobilenet_v2/published.csv"
+            f"no published numbers of {MODEL} were imported: farm import examples/mobilenet_v2/published.csv"
         )
     sys.stdout.write(f"{text}\n{LEGEND}")
 

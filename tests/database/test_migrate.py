@@ -238,7 +238,7 @@ def _take_wrong_output_back(engine: Engine) -> None:
         assert set(rows) == {("implausible", None)}
 
 
-def test_published_figures_are_gone_for_a_release_without_that_format(engine: Engine) -> None:
+def test_published_numbers_are_gone_for_a_release_without_that_format(engine: Engine) -> None:
     upgrade(engine)
     with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
         for number, format in enumerate(("log", "published"), start=1):

@@ -37,7 +37,7 @@ class ImportFormat(StrEnum):
     XCTEST = "xctest"
     #: The output of a tool that has an adapter, or of `farm live time`.
     LOG = "log"
-    #: A table that a person typed from what somebody published.
+    #: A table that a person typed from what others published.
     PUBLISHED = "published"
 
 

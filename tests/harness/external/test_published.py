@@ -1,4 +1,4 @@
-"""Tables of figures that somebody published: numbers of these tests are made up."""
+"""Tables of numbers that others published: those of these tests are made up."""
 
 import importlib.util
 import json

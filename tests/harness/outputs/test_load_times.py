@@ -96,7 +96,7 @@ def settings_of_output() -> dict[str, int]:
 
 def test_that_of_executor_runner_is_by_the_clock_of_its_log_where_it_prints_no_number() -> None:
     plan = sample.plan("executor_runner", "xnnpack", num_executions=1)
-    # As in a public log of 2025; runners of 2026 print `Model loaded in ... ms`.
+    # As in a public log of 2025; one of 2026 has `Model loaded in ... ms`.
     log = (
         "I 00:00:00.003987 executorch:executor_runner.cpp:166] Model file add.pte is loaded.\n"
         "I 00:00:00.004058 executorch:executor_runner.cpp:175] Using method forward\n"

@@ -1,4 +1,4 @@
-"""Figures that somebody published, in a table that a person typed: CSV with the columns of docs/import.md."""
+"""Numbers that others published, in a table that a person typed: CSV with the columns of docs/import.md."""
 
 import csv
 import re

@@ -1,4 +1,4 @@
-"""Tables of figures that somebody published are a format of imports, too."""
+"""Tables of numbers that others published are a format of imports, too."""
 
 import sqlalchemy as sa
 from alembic import op
