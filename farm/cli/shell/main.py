@@ -235,7 +235,8 @@ _COMMANDS_BY_PANEL = {
         ),
     ),
 }
-#: Short forms of `farm device list`, `farm host list` and `farm variant list`.
+#: Short forms of `farm device list`, `farm host list` and `farm variant list`; before another command of the
+#: group they stand for the group.
 _SHORT_FORMS = {
     "devices": "devices.device:list_devices",
     "hosts": "hosts.host:list_hosts",
@@ -298,12 +299,20 @@ def farm(
     """
 
 
+def _in_groups(words: Sequence[str]) -> list[str]:
+    """Return the words of a command with the group that a short form stands for: `variants build`."""
+    group, *others = words or [""]
+    is_command = group in _SHORT_FORMS and bool(others) and others[0].isalpha()
+    return [group.removesuffix("s"), *others] if is_command else list(words)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command. Always ends by SystemExit."""
     ignore_closed_output()
     try:
         # Without standalone mode typer returns the exit code instead of printing errors in its own format.
-        code = app(args=argv, prog_name="farm", standalone_mode=False) or 0
+        words = _in_groups(sys.argv[1:] if argv is None else argv)
+        code = app(args=words, prog_name="farm", standalone_mode=False) or 0
         sys.stdout.flush()
         sys.exit(code)
     except FarmError as error:

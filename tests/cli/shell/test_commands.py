@@ -248,3 +248,11 @@ def test_two_farms_cannot_share_a_data_folder(tmp_path: Path) -> None:
 
 def announce(folder: Path, document: object) -> None:
     (folder / ANNOUNCEMENT_FILE).write_text(json.dumps(document))
+
+
+def test_a_short_form_stands_for_its_group_before_another_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("variants", "build", "--help") == 0
+    assert "--runtime" in capsys.readouterr().out
+    assert run("variants", "--help") == 0
+    assert "--since" in capsys.readouterr().out
+    assert run("devices", "nonsense") == 2

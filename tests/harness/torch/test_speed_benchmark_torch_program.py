@@ -117,7 +117,11 @@ def check_samples(run: Run, variant: BuiltVariant) -> None:
     assert len(reading.samples_ns) == 12
     assert 100_000 < statistics.median(reading.samples_ns) < evidence.exit.duration_s * 1e9 / 12
     assert evidence.stderr.startswith("quantized engine: ")
-    assert evidence.stderr.strip() in reading.proof
+    engine, _ = evidence.stderr.splitlines()
+    assert engine in reading.proof
+    [load_time] = reading.metrics
+    assert (load_time.name, load_time.unit) == ("load_time", "ms")
+    assert 0 < load_time.value < evidence.exit.duration_s * 1e3
 
 
 @pytest.mark.parametrize("number", [0, 1])
