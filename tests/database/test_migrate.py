@@ -244,7 +244,7 @@ def test_published_numbers_are_gone_for_a_release_without_that_format(engine: En
         for number, format in enumerate(("log", "published"), start=1):
             add(connection, tables.imports, IMPORT, import_id=number, digest=str(number), format=format)
             add(connection, tables.external_results, EXTERNAL_RESULT, result_id=number, import_id=number)
-    downgrade(engine, "0114")
+    downgrade(engine, "0116")
     with engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT format FROM imports").scalars().all() == ["log"]
         assert connection.exec_driver_sql("SELECT import_id FROM external_results").scalars().all() == [1]

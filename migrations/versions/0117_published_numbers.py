@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0115"
-down_revision = "0114"
+revision = "0117"
+down_revision = "0116"
 branch_labels = None
 depends_on = None
 
