@@ -17,11 +17,11 @@ from farm.services.jobs.pending_reasons import job_waiting, matrix_waiting
 from farm.services.matrices.cancel import cancel_chunk
 from farm.services.matrices.lazy_expansion import store_and_expand
 from farm.services.matrices.plan import plan_matrix
+from farm.services.matrices.rerun import prepare_rerun
 from farm.services.matrices.submit import (
     PreparedMatrix,
     find_submitted_matrix,
     prepare_matrix,
-    prepare_rerun,
 )
 from farm.services.matrices.views import (
     MAX_MATRICES_PAGE,

@@ -35,6 +35,11 @@ from farm.database.tables.results import looks as looks
 from farm.database.tables.results import measurements as measurements
 from farm.database.tables.results import reference_runs as reference_runs
 from farm.database.tables.results import series as series
+from farm.database.tables.standing import standing_cells as standing_cells
+from farm.database.tables.standing import standing_matrices as standing_matrices
+from farm.database.tables.work import JOB_IS_CHECK as JOB_IS_CHECK
+from farm.database.tables.work import JOB_IS_QUEUED as JOB_IS_QUEUED
+from farm.database.tables.work import JOB_IS_UNFINISHED as JOB_IS_UNFINISHED
 from farm.database.tables.work import attempts as attempts
 from farm.database.tables.work import cancellations as cancellations
 from farm.database.tables.work import cells as cells
@@ -47,5 +52,3 @@ from farm.database.tables.work import matrices as matrices
 from farm.database.tables.work import name_trigrams as name_trigrams
 from farm.database.tables.work import rejections as rejections
 from farm.database.tables.work import round_growths as round_growths
-from farm.database.tables.work import standing_cells as standing_cells
-from farm.database.tables.work import standing_matrices as standing_matrices

@@ -5,7 +5,16 @@ import sqlalchemy as sa
 from farm.core.jobs.attempt import LIVE_STATES, AttemptState
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.runs.measurement import Outcome
-from farm.database.tables.columns import NO_NUMBER_REUSE, BigId, UtcTime, is_one_of, metadata, one_of, where
+from farm.database.tables.columns import (
+    NO_NUMBER_REUSE,
+    BigId,
+    UtcTime,
+    is_one_of,
+    literal,
+    metadata,
+    one_of,
+    where,
+)
 
 _LIVE_SQL = "state IN ({})".format(", ".join(f"'{state}'" for state in LIVE_STATES))
 
@@ -255,6 +264,11 @@ sa.Index("ix_jobs_checks", jobs.c.device_id, jobs.c.job_id, **where("kind = 'che
 # Progress and results of a matrix; a page of its jobs is one range per state.
 sa.Index("ix_jobs_matrix_id", jobs.c.matrix_id, jobs.c.state, jobs.c.job_id)
 
+# Written as the conditions of the indexes above: neither database takes a partial index for a parameter.
+JOB_IS_QUEUED = jobs.c.state == literal(JobState.QUEUED)
+JOB_IS_UNFINISHED = jobs.c.state != literal(JobState.FINISHED)
+JOB_IS_CHECK = jobs.c.kind == literal(JobKind.CHECK)
+
 attempts = sa.Table(
     "attempts",
     metadata,
@@ -346,44 +360,4 @@ sa.Index(
     evidence.c.body_bytes,
     evidence.c.expired_at,
     **where("expired_at IS NULL"),
-)
-
-#: Matrices that the farm keeps measuring: on a schedule, and for each new version of what cells are made of.
-standing_matrices = sa.Table(
-    "standing_matrices",
-    metadata,
-    sa.Column("standing_id", BigId, primary_key=True),
-    #: Of its matrices, too.
-    sa.Column("name", sa.Text, nullable=False),
-    #: farm.core.matrices.standing.
-    sa.Column("spec", sa.JSON, nullable=False),
-    sa.Column("submitted_by", sa.Text, nullable=False),
-    sa.Column("created_at", UtcTime, nullable=False),
-    #: The time at which a person replaced its spec.
-    sa.Column("changed_at", UtcTime, nullable=False),
-    sa.Column("ended_at", UtcTime),
-    #: The time of its next session by the schedule.
-    sa.Column("next_due_at", UtcTime),
-    #: The reason why it could not be expanded at the last look.
-    sa.Column("problem", sa.Text),
-    **NO_NUMBER_REUSE,
-)
-# One of a name stands at a time.
-sa.Index("uq_standing_matrices_name", standing_matrices.c.name, unique=True, **where("ended_at IS NULL"))
-
-#: The cells of standing matrices that were queued, at their versions: the last matrix that measures each.
-standing_cells = sa.Table(
-    "standing_cells",
-    metadata,
-    sa.Column(
-        "standing_id",
-        BigId,
-        sa.ForeignKey("standing_matrices.standing_id"),
-        primary_key=True,
-        autoincrement=False,
-    ),
-    #: farm.core.matrices.standing: no cell is queued twice for the same versions but by the schedule.
-    sa.Column("version_digest", sa.Text, primary_key=True),
-    sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id"), nullable=False),
-    sa.Column("cell_index", sa.Integer, nullable=False),
 )

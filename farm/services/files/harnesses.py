@@ -16,7 +16,6 @@ from farm.harness.base.adapter import Harness
 from farm.harness.base.options import GenericOptions, HarnessOptions, flag_defaults
 from farm.harness.generic.adapter import GenericHarness
 from farm.harness.registry import get_harness, get_options, harness_names, has_adapter
-from farm.store.files.artifacts import expired_at_by_digest
 from farm.store.files.programs import Program, current_programs, list_programs
 from farm.wire.documents.files.harness_definition import HarnessDefinition
 
@@ -117,17 +116,7 @@ def known_harness(connection: Connection, name: str, *, sustained: bool = False)
             abi: program.missing_flags | (options.flags.keys() - options_of(program).flags.keys())
             for abi, program in programs.items()
         },
-        expired=expired_abis(connection, programs),
-    )
-
-
-def expired_abis(connection: Connection, program_by_abi: Mapping[str, Program]) -> frozenset[str]:
-    """Return the ABIs whose program has a file that expired."""
-    expired = expired_at_by_digest(connection).keys()
-    return frozenset(
-        abi
-        for abi, program in program_by_abi.items()
-        if expired & {file.digest for file in program.bundle.files}
+        expired=frozenset(abi for abi, program in programs.items() if program.expired_at is not None),
     )
 
 

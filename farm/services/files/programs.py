@@ -149,14 +149,10 @@ def list_program_views(connection: Connection, *, harness: str | None = None) ->
     """Return the registered programs, of one harness or all, by when they were last registered."""
     registered = list_programs(connection, harness=harness)
     in_use = {(program.harness, program.abi): program.program_id for program in registered}
-    expired = expired_at_by_digest(connection).keys()
     parts = parts_by_program(connection, harness=harness)
-    views = (
+    return [
         _program_view(program, parts, in_use=in_use[program.harness, program.abi] == program.program_id)
         for program in registered
-    )
-    return [
-        view.model_copy(update={"expired": any(f.digest in expired for f in view.files)}) for view in views
     ]
 
 
@@ -315,4 +311,5 @@ def _program_view(
         missing_flags=tuple(sorted(program.missing_flags)),
         built_with=parts_by_id.get(program.program_id, ()),
         in_use=in_use,
+        expired=program.expired_at is not None,
     )

@@ -4,7 +4,7 @@ from farm.core.base.ids import Digest
 from farm.core.base.setting_values import SettingValue
 from farm.core.matrices.matrix import Cell
 from farm.core.results.series import series_digest, settings_of_series
-from farm.services.matrices.current_expansion import MatrixExpansion
+from farm.services.matrices.submit import MatrixExpansion
 
 
 def series_settings(expanded: MatrixExpansion, cell: Cell) -> dict[str, SettingValue]:

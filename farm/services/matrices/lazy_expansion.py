@@ -189,9 +189,7 @@ def end_poison_jobs(tx: Tx, matrix_id: MatrixId) -> None:
     """End the queued jobs that are known to make devices go away, before they reach another device."""
     cells = equivalent_cells.poison_cells(tx.connection, matrix_id)
     queued = equivalent_cells.queued_jobs_of_cells(tx.connection, matrix_id, sorted(cells)) if cells else []
-    job_by_id = jobs.find_jobs(tx.connection, queued) if queued else {}
-    for job_id in queued:
-        job = job_by_id[job_id]
+    for job in queued:
         assert job.cell_id is not None
         if devices := poisoned_devices(
             equivalent_cells.losses_of_cell(tx.connection, matrix_id, job.cell_id)

@@ -16,7 +16,7 @@ from farm.core.matrices.matrix import Cell, MatrixSpec, RejectedCell, cell_label
 from farm.core.models.variant import Manifest, variant_name
 from farm.services.devices.views import waiting_reasons
 from farm.services.matrices.cell_series import series_by_cell, series_settings
-from farm.services.matrices.current_expansion import MatrixExpansion, expand_matrix
+from farm.services.matrices.submit import MatrixExpansion, expand_matrix
 from farm.store.devices import devices
 from farm.store.jobs import durations as job_durations
 from farm.wire.documents.matrices.plans import (

@@ -1,55 +1,87 @@
-"""Submission of a matrix, and its rerun: of all cells, or of those without a valid measurement.
+"""Submission of a matrix: its expansion over the present devices, variants and programs, and its storing.
 
 What is stored is a job template: farm.services.matrices.lazy_expansion makes cells and jobs of it.
 """
 
-import json
 import secrets
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import CellId, DeviceId, IdempotencyKey, MatrixId
-from farm.core.base.setting_values import SettingValue, non_default_settings
-from farm.core.errors import Conflict, IdempotencyKeyReused
+from farm.core.base.ids import DeviceId, IdempotencyKey, MatrixId
+from farm.core.devices.selector import KnownDevice
+from farm.core.errors import IdempotencyKeyReused
 from farm.core.jobs.fair_share import round_virtual_time
-from farm.core.matrices.blocks import starts_by_cell
+from farm.core.matrices.expansion import expand
 from farm.core.matrices.job_template import JobTemplate, freeze_expansion
 from farm.core.matrices.matrix import (
-    Cell,
-    KnownHarness,
+    Expansion,
     KnownHarnesses,
+    KnownVariant,
     MatrixSpec,
     RejectedCell,
     cell_label_by_axes,
     varying_axes,
 )
-from farm.core.matrices.partial_rerun import compared_cells, select_cells
-from farm.core.matrices.repeated_cells import RepeatedCell, repeat_cells
-from farm.core.models.variant import variant_name
 from farm.core.operations.event import WorkEvent
-from farm.core.runs.measurement import COUNTED
+from farm.core.programs.abi import select_abi
 from farm.database.notifications import notify_hosts_of_devices
 from farm.database.transaction import Tx
-from farm.services.files.harnesses import default_of_flags
-from farm.services.matrices.current_expansion import (
-    MatrixExpansion,
-    expand_matrix,
-    expansion_inputs,
-    known_harnesses,
-)
+from farm.services.files.harnesses import known_harness
+from farm.store.devices.facts import known_devices
+from farm.store.files import variants as variant_store
+from farm.store.files.programs import Program, current_programs
 from farm.store.jobs.jobs import first_virtual_times
 from farm.store.matrices import lazy_expansion, matrices
 from farm.store.matrices.lazy_expansion import NewLazyExpansion
-from farm.store.matrices.matrices import CellRow, Matrix, get_matrix
 from farm.store.operations.events import record_event
-from farm.store.results import measurements
 
 _MAX_SEED = 2**31
-#: Device, harness, variant, backend, settings, replica: equal for the same cell in two matrices of one spec.
-_Identity = tuple[str, str, str | None, str, str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpansionInputs:
+    """The devices, variants and programs that a matrix is expanded over; equal ones give the same cells."""
+
+    devices: Sequence[KnownDevice]
+    variants: Sequence[KnownVariant]
+    #: In use: by harness, and there by ABI.
+    programs: Mapping[str, Mapping[str, Program]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixExpansion:
+    """A matrix with everything that its cells refer to."""
+
+    spec: MatrixSpec
+    expansion: Expansion
+    inputs: ExpansionInputs
+    harnesses: KnownHarnesses
+    #: The axes that distinguish cells: of the whole matrix, even where a part of it is run.
+    varying: frozenset[str]
+
+    @property
+    def devices(self) -> Sequence[KnownDevice]:
+        """Return all devices of the farm, whether a selector fits them or not."""
+        return self.inputs.devices
+
+    @property
+    def variants(self) -> Sequence[KnownVariant]:
+        """Return all variants of the farm."""
+        return self.inputs.variants
+
+    def programs_by_device(self) -> dict[DeviceId, dict[str, int]]:
+        """Return by harness the program that each device runs; a device that can run none has none."""
+        return {device.device_id: self._programs_for(device) for device in self.devices}
+
+    def _programs_for(self, device: KnownDevice) -> dict[str, int]:
+        found = (
+            (harness, programs[abi].program_id)
+            for harness, programs in self.inputs.programs.items()
+            if (abi := select_abi(device.facts.abis, programs)) is not None
+        )
+        return dict(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,48 +110,77 @@ def prepare_matrix(connection: Connection, spec: MatrixSpec) -> PreparedMatrix:
     return prepare_expanded(expand_matrix(connection, spec))
 
 
-def prepare_expanded(expanded: MatrixExpansion) -> PreparedMatrix:
-    """Make the job template of an expanded matrix."""
-    # Cells on devices without a program were rejected by the expansion.
-    return _frozen(expanded, programs_by_device=expanded.programs_by_device())
+def expand_matrix(connection: Connection, spec: MatrixSpec) -> MatrixExpansion:
+    """Expand a matrix over the present devices, variants and programs.
+
+    Raises:
+        MatrixInvalid: a name or value the farm does not know, or cells that cannot be.
+        SelectorEmpty: a selector fits no device.
+    """
+    harnesses = known_harnesses(connection, spec)
+    inputs = expansion_inputs(connection, spec)
+    expansion = expand(spec, variants=inputs.variants, harnesses=harnesses.all, devices=inputs.devices)
+    keys = [slot.key for slot in expansion.slots] + [cell.key for cell in expansion.rejected]
+    return MatrixExpansion(
+        spec=spec,
+        expansion=expansion,
+        inputs=inputs,
+        harnesses=harnesses,
+        varying=varying_axes(keys),
+    )
 
 
-def _frozen(
-    expanded: MatrixExpansion, *, programs_by_device: Mapping[DeviceId, Mapping[str, int]]
+def known_harnesses(connection: Connection, spec: MatrixSpec) -> KnownHarnesses:
+    """Return the harnesses of a matrix.
+
+    Raises:
+        MatrixInvalid: there is none of a name.
+    """
+    is_sustained = spec.sustained is not None
+    return KnownHarnesses(
+        [known_harness(connection, name, sustained=is_sustained) for name in spec.harnesses]
+    )
+
+
+def expansion_inputs(connection: Connection, spec: MatrixSpec) -> ExpansionInputs:
+    """Return what a matrix is expanded over now."""
+    return ExpansionInputs(
+        devices=known_devices(connection),
+        variants=_known_variants(connection),
+        programs={name: current_programs(connection, name) for name in spec.harnesses},
+    )
+
+
+def _known_variants(connection: Connection) -> list[KnownVariant]:
+    return [
+        KnownVariant(
+            variant_id=variant.variant_id,
+            manifest=variant.manifest,
+            expired=variant.expired_at is not None,
+        )
+        for variant in variant_store.list_variants(connection)
+    ]
+
+
+def prepare_expanded(
+    expanded: MatrixExpansion, *, programs_by_device: Mapping[DeviceId, Mapping[str, int]] | None = None
 ) -> PreparedMatrix:
+    """Make the job template of an expanded matrix.
+
+    Args:
+        expanded: the matrix; cells on devices without a program were rejected by the expansion.
+        programs_by_device: by harness, the program that each device runs; None for the current ones.
+    """
     spec = expanded.spec
     job_template = freeze_expansion(
         expanded.expansion,
         rounds=spec.round_range[0],
         seed=secrets.randbelow(_MAX_SEED) if spec.seed is None else spec.seed,
         varying=expanded.varying,
-        programs_by_device=programs_by_device,
+        programs_by_device=programs_by_device or expanded.programs_by_device(),
     )
     packed = lazy_expansion.pack_job_template(job_template)
     return PreparedMatrix(expanded=expanded, job_template=job_template, packed=packed)
-
-
-def prepare_repeated(
-    connection: Connection, spec: MatrixSpec, cells: Sequence[RepeatedCell], *, name: str, device_id: DeviceId
-) -> PreparedMatrix:
-    """Prepare the matrix of stored cells of one device: by their files and programs, whatever is current now.
-
-    Args:
-        spec: of the matrix that the cells are of.
-        cells: a baseline and what is compared with it, or one cell that is compared with none.
-        name: of the new matrix.
-        device_id: the device that runs it.
-    """
-    defaults = {name: default_of_flags(connection, name) for name in {cell.harness for cell in cells}}
-    repeated, expansion = repeat_cells(spec, cells, name=name, device_id=device_id, defaults=defaults)
-    expanded = MatrixExpansion(
-        spec=repeated,
-        expansion=expansion,
-        inputs=expansion_inputs(connection, repeated),
-        harnesses=known_harnesses(connection, repeated),
-        varying=varying_axes(slot.key for slot in expansion.slots),
-    )
-    return _frozen(expanded, programs_by_device={device_id: {cells[0].harness: cells[0].program_id}})
 
 
 def queue_if_unchanged(
@@ -232,90 +293,3 @@ def find_submitted_matrix(
             f"this idempotency key was already used for matrix {before.matrix_id}, with a different request"
         )
     return before.matrix_id
-
-
-def prepare_rerun(connection: Connection, matrix_id: MatrixId, *, failed: bool) -> PreparedMatrix:
-    """Expand the spec of a matrix over the present devices, variants and programs; nothing is stored.
-
-    With `failed`, only cells with a round that has no valid measurement, and the cells they are compared
-    with. This takes seconds for a large one, so it holds no lock. Raises like `get_matrix` and
-    `expand_matrix`, and Conflict: only failed cells are requested, and there are none, none of them can run
-    now, or the matrix is still being queued.
-    """
-    matrix = get_matrix(connection, matrix_id)
-    expanded = expand_matrix(connection, matrix.spec)
-    return prepare_expanded(_failed_part(connection, matrix, expanded) if failed else expanded)
-
-
-def _failed_part(connection: Connection, matrix: Matrix, expanded: MatrixExpansion) -> MatrixExpansion:
-    valid = _valid_starts(connection, matrix.matrix_id)
-    rows = matrices.list_cells(connection, matrix.matrix_id)
-    harnesses = expanded.harnesses
-    starts = starts_by_cell(rows, matrix.block_candidates)
-    failed = {
-        _of_row(row, harnesses) for row in rows if valid[row.cell_id] < starts[row.index] * matrix.rounds
-    }
-    never = _never_queued(connection, matrix)
-    if not failed and not never:
-        raise Conflict(
-            f"every cell of matrix {matrix.matrix_id} has a valid measurement in each round",
-            hint=f"`farm matrix rerun {matrix.matrix_id}` runs all of it again",
-        )
-    name_by_id = {
-        variant.variant_id: variant_name(variant.manifest.model, variant.manifest.recipe)
-        for variant in expanded.variants
-    }
-    cells = expanded.expansion.cells
-    stored = {_of_row(row, harnesses) for row in rows}
-    wanted: set[int] = set()
-    for cell in cells:
-        name = None if cell.variant_id is None else name_by_id[cell.variant_id]
-        identity = _of_cell(cell, name, harnesses)
-        if identity in failed or (cell.device_id in never and identity not in stored):
-            wanted.add(cell.index)
-    if not wanted:
-        raise Conflict(
-            f"none of the failed cells of matrix {matrix.matrix_id} can run now",
-            hint="`farm matrix show` says why cells have no jobs",
-        )
-    indexes = compared_cells(cells, wanted)
-    return replace(expanded, expansion=select_cells(expanded.expansion, indexes))
-
-
-def _never_queued(connection: Connection, matrix: Matrix) -> set[DeviceId]:
-    """Return the devices on which cells of a matrix were cancelled before they were stored.
-
-    Raises:
-        Conflict: some are still to be stored.
-    """
-    left = lazy_expansion.remaining_jobs(connection, matrix.matrix_id)
-    if not all(job.is_cancelled for job in left):
-        raise Conflict(
-            f"matrix {matrix.matrix_id} is still being queued: which of its cells will fail is not known yet",
-            hint=f"`farm matrix show {matrix.matrix_id}` says how far it is",
-        )
-    return {job.device_id for job in left}
-
-
-def _valid_starts(connection: Connection, matrix_id: MatrixId) -> Counter[CellId]:
-    """Return by cell the number of blocks with a valid measurement, in all rounds."""
-    rounds = {
-        (measurement.cell_id, measurement.round, measurement.block)
-        for measurement in measurements.accepted_measurements(connection, matrix_id)
-        if measurement.quality in COUNTED
-    }
-    return Counter(cell_id for cell_id, _, _ in rounds)
-
-
-def _of_row(row: CellRow, harnesses: KnownHarnesses) -> _Identity:
-    settings = _settings_text(row.settings, harnesses.named(row.harness))
-    return row.device_id, row.harness, row.variant_name, row.backend, settings, row.replica
-
-
-def _of_cell(cell: Cell, variant: str | None, harnesses: KnownHarnesses) -> _Identity:
-    settings = _settings_text(cell.settings, harnesses.named(cell.harness))
-    return cell.device_id, cell.harness, variant, cell.backend, settings, cell.replica
-
-
-def _settings_text(settings: Mapping[str, SettingValue], harness: KnownHarness) -> str:
-    return json.dumps(non_default_settings(settings, harness.defaults), sort_keys=True)

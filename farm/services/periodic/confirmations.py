@@ -28,7 +28,8 @@ from farm.database.transaction import Tx, bind_tx
 from farm.services.files.harnesses import default_of_flags, options_of
 from farm.services.files.programs import check_program_kept
 from farm.services.matrices.lazy_expansion import expand_small
-from farm.services.matrices.submit import PreparedMatrix, prepare_repeated, queue_matrix
+from farm.services.matrices.rerun import prepare_repeated
+from farm.services.matrices.submit import PreparedMatrix, queue_matrix
 from farm.services.matrices.views import matrix_view
 from farm.services.results.history.changes import record_confirmation
 from farm.services.results.speedups import list_speedups

@@ -15,7 +15,8 @@ from farm.core.models.builders import build_command
 from farm.core.models.variant import Variant
 from farm.services.files.harnesses import adapter_of
 from farm.services.files.programs import check_program_kept
-from farm.services.matrices.submit import PreparedMatrix, prepare_repeated
+from farm.services.matrices.rerun import prepare_repeated
+from farm.services.matrices.submit import PreparedMatrix
 from farm.services.results.cells import list_results
 from farm.services.results.speedups import comparisons_of, speedup_views, with_priors
 from farm.store.devices import devices

@@ -18,7 +18,7 @@ from farm.store.results.settle import effects, report_context
 def receive_reports(
     connection: Connection, reports: Sequence[ParsedReport]
 ) -> list[ReportAnswer | FarmError]:
-    """Settle reports in their order; for each its answer, or its error of `stored_answer_to`.
+    """Settle reports in their order; for each its answer, or its error of `answer_unsettled`.
 
     The same bytes again get the same answer. A report that is not of its job's current attempt is only kept.
 

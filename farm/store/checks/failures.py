@@ -19,10 +19,10 @@ from farm.core.checks.failures import (
 )
 from farm.core.devices.device import Presence
 from farm.core.errors import Blame
-from farm.core.jobs.job import JobKind, JobState
+from farm.core.jobs.job import JobState
 from farm.core.operations.event import DeviceEvent, EventSubject
 from farm.database.rows import to_record
-from farm.database.tables import attempts, events, jobs, literal, sessions
+from farm.database.tables import JOB_IS_CHECK, attempts, events, jobs, sessions
 
 #: More than a device can fail within the examined time.
 _LAST_ATTEMPTS = 5
@@ -115,7 +115,7 @@ def last_checks(connection: Connection, device_id: DeviceId) -> list[PastCheck]:
         sa.select(jobs.c.outcome, jobs.c.code, jobs.c.finished_at)
         .where(
             jobs.c.device_id == device_id,
-            jobs.c.kind == literal(JobKind.CHECK),
+            JOB_IS_CHECK,
             jobs.c.state == JobState.FINISHED,
         )
         .order_by(jobs.c.job_id.desc())

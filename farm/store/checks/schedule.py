@@ -12,7 +12,7 @@ from farm.core.checks.reference_run import ReferenceVerdict
 from farm.core.devices.device import Admin, Health, Presence
 from farm.core.jobs.job import JobKind, JobState
 from farm.database.rows import to_record
-from farm.database.tables import attempts, devices, is_live, jobs, literal, reference_runs
+from farm.database.tables import JOB_IS_QUEUED, attempts, devices, is_live, jobs, literal, reference_runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +117,6 @@ def _last_fence(check: sa.FromClause) -> sa.ScalarSelect[int]:
 
 
 def _has_work() -> sa.ColumnElement[bool]:
-    waiting = sa.exists().where(
-        jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED)
-    )
+    waiting = sa.exists().where(jobs.c.device_id == devices.c.device_id, JOB_IS_QUEUED)
     is_running = sa.exists().where(attempts.c.device_id == devices.c.device_id, is_live(attempts))
     return sa.or_(waiting, is_running)

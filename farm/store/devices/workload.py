@@ -8,9 +8,8 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, HostId, MatrixId
 from farm.core.devices.device import Admin, Presence
-from farm.core.jobs.job import JobState
 from farm.database.rows import to_record
-from farm.database.tables import attempts, devices, is_live, jobs, lazy_expansions, literal
+from farm.database.tables import JOB_IS_QUEUED, attempts, devices, is_live, jobs, lazy_expansions
 from farm.wire.documents.devices import PastAttempt
 
 
@@ -32,7 +31,7 @@ def count_waiting(connection: Connection, device_ids: Collection[DeviceId]) -> M
     remaining = sa.func.sum(lazy_expansions.c.jobs - lazy_expansions.c.expanded_jobs).label("jobs")
     queued = (
         sa.select(jobs.c.matrix_id, sa.func.count().label("jobs"))
-        .where(of_jobs, jobs.c.state == literal(JobState.QUEUED))
+        .where(of_jobs, JOB_IS_QUEUED)
         .group_by(jobs.c.matrix_id)
     )
     unqueued = (
@@ -46,9 +45,7 @@ def count_waiting(connection: Connection, device_ids: Collection[DeviceId]) -> M
     return counts
 
 
-_HAS_QUEUED_JOBS = sa.exists().where(
-    jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED)
-)
+_HAS_QUEUED_JOBS = sa.exists().where(jobs.c.device_id == devices.c.device_id, JOB_IS_QUEUED)
 
 
 def idle_devices(connection: Connection, device_ids: Collection[DeviceId]) -> list[DeviceId]:

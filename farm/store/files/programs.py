@@ -34,6 +34,8 @@ class Program:
     created_at: datetime
     #: The time of its last registration.
     chosen_at: datetime
+    #: Of the first of its files that expired.
+    expired_at: datetime | None
 
 
 def program_digest(bundle: Bundle, definition: Mapping[str, Any] | None) -> Digest:
@@ -102,6 +104,7 @@ _WITH_FILES_QUERY = (
         program_files.c.digest.label("file_digest"),
         program_files.c.executable,
         artifacts.c.size_bytes,
+        artifacts.c.expired_at,
     )
     .join(program_files, program_files.c.program_id == programs.c.program_id)
     .join(artifacts, artifacts.c.digest == program_files.c.digest)
@@ -155,4 +158,5 @@ def _program(rows: list[sa.Row[Any]]) -> Program:
         for row in rows
     )
     bundle = Bundle(files=files, entry=first.entry, env=first.env, command=tuple(first.command))
-    return to_record(Program, first, bundle=bundle)
+    expired_at = min((row.expired_at for row in rows if row.expired_at is not None), default=None)
+    return to_record(Program, first, bundle=bundle, expired_at=expired_at)

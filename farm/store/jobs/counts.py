@@ -15,7 +15,7 @@ from farm.core.jobs.job import Job, JobState
 from farm.core.runs.measurement import Outcome
 from farm.database.known_at import known_at
 from farm.database.rows import is_among, rows_query, rows_text
-from farm.database.tables import attempts, cells, jobs, lazy_expansions, literal
+from farm.database.tables import JOB_IS_QUEUED, attempts, cells, jobs, lazy_expansions
 
 
 @dataclass(slots=True)
@@ -208,7 +208,7 @@ def _count_before_query(dialect_name: str) -> sa.Select[Any]:
     for before in ranges:
         ahead = (
             sa.select(jobs.c.job_id)
-            .where(jobs.c.device_id == asked.c.device_id, jobs.c.state == literal(JobState.QUEUED), before)
+            .where(jobs.c.device_id == asked.c.device_id, JOB_IS_QUEUED, before)
             .limit(sa.bindparam("most", type_=sa.Integer))
             .correlate(asked)
             .subquery()
@@ -225,7 +225,7 @@ def queued_jobs(
         sa.select(jobs.c.device_id, sa.func.count(), sa.func.min(jobs.c.job_id))
         .where(
             is_among(connection, jobs.c.device_id, device_ids),
-            jobs.c.state == literal(JobState.QUEUED),
+            JOB_IS_QUEUED,
             # By the queues of the devices: a matrix may have a million queued jobs elsewhere.
             jobs.c.matrix_id + 0 == matrix_id,
         )

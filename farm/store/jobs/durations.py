@@ -8,9 +8,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, Digest
-from farm.core.jobs.job import JobState
 from farm.database.rows import to_record
-from farm.database.tables import attempts, device_facts, jobs, literal, measurements, series
+from farm.database.tables import JOB_IS_QUEUED, attempts, device_facts, jobs, measurements, series
 
 #: The most runs that are used, newest first: enough for a median.
 MAX_RUNS = 5000
@@ -68,7 +67,7 @@ def queue_lengths(connection: Connection, *, min_priority: int) -> dict[DeviceId
     """
     query = (
         sa.select(jobs.c.device_id, sa.func.count().label("job_count"))
-        .where(jobs.c.state == literal(JobState.QUEUED), jobs.c.priority >= min_priority)
+        .where(JOB_IS_QUEUED, jobs.c.priority >= min_priority)
         .group_by(jobs.c.device_id)
     )
     return {row.device_id: row.job_count for row in connection.execute(query)}

@@ -12,7 +12,16 @@ from farm.core.jobs.job import Job, JobEvent, JobKind, JobState, advance
 from farm.core.operations.event import WorkEvent
 from farm.core.runs.measurement import Outcome
 from farm.database.rows import find_record, insert_rows, to_record
-from farm.database.tables import cells, devices, jobs, literal, matrices
+from farm.database.tables import (
+    JOB_IS_CHECK,
+    JOB_IS_QUEUED,
+    JOB_IS_UNFINISHED,
+    cells,
+    devices,
+    jobs,
+    literal,
+    matrices,
+)
 from farm.database.tables.columns import BigId
 from farm.database.transaction import Tx
 from farm.store.matrices import lazy_expansion
@@ -56,8 +65,8 @@ def add_check(tx: Tx, device_id: DeviceId, *, cause: str) -> JobId | None:
     open_check = tx.connection.execute(
         sa.select(jobs.c.job_id).where(
             jobs.c.device_id == device_id,
-            jobs.c.kind == literal(JobKind.CHECK),
-            jobs.c.state != literal(JobState.FINISHED),
+            JOB_IS_CHECK,
+            JOB_IS_UNFINISHED,
         )
     ).scalar_one_or_none()
     if open_check is not None:
@@ -76,8 +85,8 @@ def find_open_check(connection: Connection, device_id: DeviceId) -> Job | None:
     """Return the health check of a device that is queued or runs, or None."""
     query = sa.select(jobs).where(
         jobs.c.device_id == device_id,
-        jobs.c.kind == literal(JobKind.CHECK),
-        jobs.c.state != literal(JobState.FINISHED),
+        JOB_IS_CHECK,
+        JOB_IS_UNFINISHED,
     )
     return find_record(connection, Job, query)
 
@@ -234,7 +243,7 @@ def _heads(connection: Connection, device_ids: Collection[DeviceId], priority: i
         sa.select(jobs.c.virtual_time)
         .where(
             jobs.c.device_id == devices.c.device_id,
-            jobs.c.state == literal(JobState.QUEUED),
+            JOB_IS_QUEUED,
             jobs.c.priority == priority,
         )
         .order_by(jobs.c.virtual_time)
@@ -285,7 +294,7 @@ def first_open_job(connection: Connection, cell_id: CellId) -> JobId | None:
     """Return the first job of a cell that is queued or runs, or None."""
     query = (
         sa.select(jobs.c.job_id)
-        .where(jobs.c.cell_id == cell_id, jobs.c.state != literal(JobState.FINISHED))
+        .where(jobs.c.cell_id == cell_id, JOB_IS_UNFINISHED)
         .order_by(jobs.c.job_id)
         .limit(1)
     )

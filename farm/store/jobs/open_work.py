@@ -7,9 +7,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, DeviceId, MatrixId
-from farm.core.jobs.job import JobKind, JobState
+from farm.core.jobs.job import JobKind
 from farm.database.rows import to_record
-from farm.database.tables import attempts, cells, is_live, jobs, literal
+from farm.database.tables import JOB_IS_QUEUED, attempts, cells, is_live, jobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +27,7 @@ class LiveRun:
 def count_queued(connection: Connection) -> int:
     """Count the jobs in the queues of all devices."""
     # The range of all devices: without one, SQLite reads another index from end to end.
-    query = (
-        sa.select(sa.func.count())
-        .select_from(jobs)
-        .where(jobs.c.state == literal(JobState.QUEUED), jobs.c.device_id > "")
-    )
+    query = sa.select(sa.func.count()).select_from(jobs).where(JOB_IS_QUEUED, jobs.c.device_id > "")
     return connection.execute(query).scalar_one()
 
 

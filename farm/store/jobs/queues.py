@@ -8,15 +8,17 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, Digest, HostId, JobId
-from farm.core.jobs.job import Job, JobKind, JobState
+from farm.core.jobs.job import Job
 from farm.database.rows import to_record
 from farm.database.tables import (
+    JOB_IS_CHECK,
+    JOB_IS_QUEUED,
+    JOB_IS_UNFINISHED,
     attempts,
     cells,
     devices,
     is_live,
     jobs,
-    literal,
     program_files,
     programs,
     variant_files,
@@ -47,7 +49,7 @@ def head_of_queue() -> sa.ScalarSelect[JobId]:
     """Return the subquery of the next job of a device."""
     return (
         sa.select(jobs.c.job_id)
-        .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED))
+        .where(jobs.c.device_id == devices.c.device_id, JOB_IS_QUEUED)
         .order_by(jobs.c.priority.desc(), jobs.c.virtual_time, jobs.c.job_id)
         .limit(1)
         .correlate(devices)
@@ -80,10 +82,10 @@ def queued_checks(connection: Connection, device_ids: Collection[DeviceId]) -> d
         return {}
     query = sa.select(jobs).where(
         jobs.c.device_id.in_(list(device_ids)),
-        jobs.c.kind == literal(JobKind.CHECK),
+        JOB_IS_CHECK,
         # As the partial index has it: of open checks, a device has one at most.
-        jobs.c.state != literal(JobState.FINISHED),
-        jobs.c.state == literal(JobState.QUEUED),
+        JOB_IS_UNFINISHED,
+        JOB_IS_QUEUED,
     )
     return {row.device_id: to_record(Job, row) for row in connection.execute(query)}
 

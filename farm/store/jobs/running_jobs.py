@@ -15,7 +15,7 @@ from farm.core.base.ids import DeviceId, JobId, MatrixId
 from farm.core.jobs.job import JobEvent, JobState
 from farm.core.matrices.estimate import PACE_WINDOW, pace_s
 from farm.database.rows import is_among, rows_query, rows_text
-from farm.database.tables import events, jobs, literal
+from farm.database.tables import JOB_IS_QUEUED, events, jobs, literal
 from farm.store.jobs.counts import Tally, last_finish_times, tally_by_device
 
 #: Device, round, block and repeat.
@@ -285,7 +285,7 @@ def _ended(
 def _queued(connection: Connection, matrix_ids: Collection[MatrixId]) -> dict[MatrixId, int]:
     query = (
         sa.select(jobs.c.matrix_id, sa.func.count().label("jobs"))
-        .where(is_among(connection, jobs.c.matrix_id, matrix_ids), jobs.c.state == literal(JobState.QUEUED))
+        .where(is_among(connection, jobs.c.matrix_id, matrix_ids), JOB_IS_QUEUED)
         .group_by(jobs.c.matrix_id)
     )
     return {row.matrix_id: row.jobs for row in connection.execute(query)}

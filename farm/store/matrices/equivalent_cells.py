@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import CellId, JobId, MatrixId
+from farm.core.base.ids import CellId, MatrixId
 from farm.core.errors import Blame
-from farm.core.jobs.job import JobState
+from farm.core.jobs.job import Job, JobState
 from farm.core.jobs.retry import POISON_JOB, DeviceLoss
 from farm.core.runs.measurement import Outcome
 from farm.database.rows import to_record
@@ -64,10 +64,10 @@ def _equivalence(one: sa.FromClause, other: sa.FromClause) -> Iterator[sa.Column
 
 def queued_jobs_of_cells(
     connection: Connection, matrix_id: MatrixId, cell_ids: Sequence[CellId]
-) -> list[JobId]:
+) -> list[Job]:
     """Return the queued jobs of cells of a matrix, oldest first."""
     query = (
-        sa.select(jobs.c.job_id)
+        sa.select(jobs)
         .where(
             jobs.c.matrix_id == matrix_id,
             jobs.c.state == JobState.QUEUED,
@@ -75,7 +75,7 @@ def queued_jobs_of_cells(
         )
         .order_by(jobs.c.job_id)
     )
-    return list(connection.execute(query).scalars())
+    return [to_record(Job, row) for row in connection.execute(query)]
 
 
 def poison_cells(connection: Connection, matrix_id: MatrixId) -> set[CellId]:

@@ -10,9 +10,8 @@ from farm.core.base.ids import HostId, SessionId
 from farm.core.checks.failures import REPORTED_BY_AGENTS
 from farm.core.devices.device import Presence
 from farm.core.devices.host_state import HostState, SessionState
-from farm.core.jobs.job import JobState
 from farm.database.rows import to_record
-from farm.database.tables import devices, hosts, incidents, jobs, literal, sessions
+from farm.database.tables import JOB_IS_QUEUED, devices, hosts, incidents, jobs, literal, sessions
 from farm.database.tables.columns import UtcTime
 from farm.database.transaction import Tx
 
@@ -35,7 +34,7 @@ class HeartbeatState:
 _HAS_JOBS = sa.exists().where(
     devices.c.host_id == sessions.c.host_id,
     jobs.c.device_id == devices.c.device_id,
-    jobs.c.state == literal(JobState.QUEUED),
+    JOB_IS_QUEUED,
 )
 _HAS_INCIDENT = sa.exists().where(
     incidents.c.host_id == sessions.c.host_id,

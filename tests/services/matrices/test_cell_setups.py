@@ -29,6 +29,7 @@ def program(name: str) -> Program:
         missing_flags=frozenset(),
         created_at=NOON,
         chosen_at=NOON,
+        expired_at=None,
     )
 
 

@@ -9,11 +9,11 @@ from farm.core.base.ids import IdempotencyKey, MatrixId, idempotency_key
 from farm.core.errors import IdempotencyKeyReused
 from farm.database.transaction import bind_tx
 from farm.services.matrices.lazy_expansion import expand_small
+from farm.services.matrices.rerun import prepare_rerun
 from farm.services.matrices.submit import (
     PreparedMatrix,
     find_submitted_matrix,
     prepare_matrix,
-    prepare_rerun,
     queue_if_unchanged,
 )
 from farm.wire.documents.matrices.matrix import matrix_spec

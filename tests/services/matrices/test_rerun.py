@@ -9,7 +9,8 @@ from farm.core.errors import Conflict, SelectorEmpty
 from farm.database.transaction import bind_tx
 from farm.services.devices.admin import retire
 from farm.services.matrices.lazy_expansion import expand_small
-from farm.services.matrices.submit import prepare_rerun, queue_if_unchanged
+from farm.services.matrices.rerun import prepare_rerun
+from farm.services.matrices.submit import queue_if_unchanged
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.devices import OperatorRequest
 from tests.support.farm.direct_calls import cancel_matrix, rerun_matrix

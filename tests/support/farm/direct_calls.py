@@ -12,7 +12,8 @@ from farm.database.transaction import Tx
 from farm.services.agents.pair_starts import compare_starts
 from farm.services.matrices.cancel import cancel_chunk
 from farm.services.matrices.lazy_expansion import expand_small
-from farm.services.matrices.submit import prepare_rerun, queue_matrix
+from farm.services.matrices.rerun import prepare_rerun
+from farm.services.matrices.submit import queue_matrix
 from farm.services.matrices.submit import submit_matrix as store_matrix
 from farm.services.results.parse import JobContexts, parse, report_subjects
 from farm.services.results.settle import receive_reports

@@ -40,7 +40,7 @@ from farm.core.results.settle.effects import (
     NotifyHosts,
     Settlement,
 )
-from farm.core.results.settle.report import NewMeasurement, ParsedReport, ReportAnswer, ReportReading
+from farm.core.results.settle.report import ParsedReport, ReportAnswer, ReportReading
 from farm.core.results.settle.report_context import (
     ConsequenceContext,
     ReportContext,
@@ -48,6 +48,9 @@ from farm.core.results.settle.report_context import (
     SettlementContext,
 )
 from farm.core.runs.measurement import Outcome
+
+#: Of a run that succeeded, and whose block is not repeated.
+_NO_CONSEQUENCES = ConsequenceContext(job=RetryContext(), block=None, host=None, health=None, check=None)
 
 
 def evaluate(context: SettlementContext, reports: Sequence[ParsedReport]) -> tuple[Settlement, ...]:
@@ -65,12 +68,7 @@ def evaluate(context: SettlementContext, reports: Sequence[ParsedReport]) -> tup
             # The second one meets what the first has made of the attempt.
             break
         run = context.reports.get(attempt_id)
-        try:
-            answer = stored_answer_to(report, run)
-        except FarmError as refusal:
-            settlements.append(Settlement(answer=refusal))
-            continue
-        if answer is not None:
+        if (answer := answer_unsettled(report, run)) is not None:
             settlements.append(Settlement(answer=answer))
             continue
         assert run is not None
@@ -86,7 +84,7 @@ def evaluate(context: SettlementContext, reports: Sequence[ParsedReport]) -> tup
                 break
             placed.add(measured.series.digest)
         settled.add(attempt_id)
-        settlements.append(_settle_good(report, run, measured, context))
+        settlements.append(_settle_counted(report, run, context, _NO_CONSEQUENCES))
     return tuple(settlements)
 
 
@@ -96,10 +94,7 @@ def with_consequences(
     """Return the report that is settled next, if it counts and more follows than the end of its job."""
     for report in reports:
         context = contexts.get(report.incoming.attempt_id)
-        try:
-            if stored_answer_to(report, context) is not None:
-                continue
-        except FarmError:
+        if answer_unsettled(report, context) is not None:
             continue
         assert context is not None
         alone = counts(context) and not _is_batchable(report, context)
@@ -107,10 +102,10 @@ def with_consequences(
     return None
 
 
-def stored_answer_to(report: ParsedReport, run: ReportContext | None) -> ReportAnswer | None:
-    """Return the stored answer to a report that came before; None for one that is to be settled.
+def answer_unsettled(report: ParsedReport, run: ReportContext | None) -> ReportAnswer | FarmError | None:
+    """Return the stored answer to a report that came before, or why it is refused; None for one to settle.
 
-    Raises:
+    It is refused with:
         NotFound: there is no such attempt.
         Forbidden: the attempt is another host's.
         ReportConflict: the attempt was settled by another report.
@@ -118,20 +113,20 @@ def stored_answer_to(report: ParsedReport, run: ReportContext | None) -> ReportA
         FarmBusy: it was not parsed, because it seemed to be refused.
     """
     if run is None:
-        raise NotFound(f"there is no attempt {report.incoming.attempt_id}")
+        return NotFound(f"there is no attempt {report.incoming.attempt_id}")
     attempt = run.attempt
     if attempt.host_id != report.incoming.host_id:
         message = f"attempt {attempt.attempt_id} is not of host {report.incoming.host_id}"
-        raise Forbidden(message, hint=CREDENTIAL_IN_USE_HINT)
+        return Forbidden(message, hint=CREDENTIAL_IN_USE_HINT)
     if report.digest in run.report_digests:
         return stored_answer(attempt)
     if attempt.report_digest is not None:
-        raise ReportConflict(f"attempt {attempt.attempt_id} was settled by report {attempt.report_digest}")
+        return ReportConflict(f"attempt {attempt.attempt_id} was settled by report {attempt.report_digest}")
     if isinstance(report.reading, FarmError):
-        raise report.reading
+        return report.reading
     if report.reading is None:
         message = f"attempt {attempt.attempt_id} did not qualify for parsing when its report arrived"
-        raise FarmBusy(message, hint="try again")
+        return FarmBusy(message, hint="try again")
     return None
 
 
@@ -168,23 +163,6 @@ def _reading(report: ParsedReport) -> ReportReading:
     return report.reading
 
 
-def _settle_good(
-    report: ParsedReport, run: ReportContext, measured: NewMeasurement, context: SettlementContext
-) -> Settlement:
-    attempt, now = run.attempt, report.incoming.at
-    outcome, actor = _reading(report).outcome, f"agent:{attempt.host_id}"
-    return Settlement(
-        answer=_answer_to(attempt, outcome),
-        effects=(
-            *_keep(report, run),
-            _end_attempt(report, attempt, outcome),
-            EndJob(at=now, job=run.job, outcome=outcome, actor=actor),
-            *placement_change(measured, context.last_places.get(measured.series.digest), now=now),
-            AddMeasurement(measured=measured),
-        ),
-    )
-
-
 def _settle_alone(report: ParsedReport, run: ReportContext, context: SettlementContext) -> Settlement:
     if counts(run):
         assert context.consequences is not None
@@ -205,7 +183,7 @@ def _settle_alone(report: ParsedReport, run: ReportContext, context: SettlementC
 def _settle_counted(
     report: ParsedReport, run: ReportContext, context: SettlementContext, further: ConsequenceContext
 ) -> Settlement:
-    """Settle a report on its own: a run that failed, a measurement that is not valid, a check."""
+    """Settle a report that counts, with what follows from it for more than its attempt and job."""
     attempt, job, now = run.attempt, run.job, report.incoming.at
     reading = _reading(report)
     outcome, incidents, noticed = _reassign_blame(attempt, reading.outcome, further, now=now)
@@ -213,19 +191,21 @@ def _settle_counted(
     if job.kind is JobKind.CHECK and further.check is not None and outcome.outcome is Outcome.SUCCEEDED:
         outcome, check_effects = reference_outcome(further.check)
         effects += check_effects
-    effects.append(_end_attempt(report, attempt, outcome))
+    job_effects = _decide_job(run, outcome, further.job, now=now)
+    effects += [_end_attempt(report, attempt, outcome), *job_effects]
     if (measured := reading.measured) is not None:
         effects += placement_change(measured, context.last_places.get(measured.series.digest), now=now)
         effects.append(AddMeasurement(measured=measured))
         effects += repeated_block(further.block, job, measured, now=now)
-    job_effects = _decide_job(run, outcome, further.job, now=now)
-    effects += job_effects
     if job.kind is JobKind.CHECK and further.check is not None and _ends_job(job_effects, job):
         effects += end_of_check(further.check, job, outcome, now=now)
     if job.kind is JobKind.BENCHMARK and outcome.blame is Blame.DEVICE and further.health is not None:
         effects += device_health(further.health, attempt, job, outcome, job_effects, incidents, now=now)
         effects += check_after_loss(further.job, attempt.device_id, outcome.code, now=now)
-    return Settlement(answer=_answer_to(attempt, outcome), effects=tuple(effects))
+    answer = ReportAnswer(
+        attempt_id=attempt.attempt_id, counted=True, outcome=outcome.outcome, message=outcome.message
+    )
+    return Settlement(answer=answer, effects=tuple(effects))
 
 
 def _decide_job(
@@ -297,9 +277,3 @@ def _end_attempt(report: ParsedReport, attempt: AttemptRecord, outcome: AttemptO
 
 def _ends_job(effects: Sequence[Consequence], job: Job) -> bool:
     return any(isinstance(effect, EndJob) and effect.job.job_id == job.job_id for effect in effects)
-
-
-def _answer_to(attempt: AttemptRecord, outcome: AttemptOutcome) -> ReportAnswer:
-    return ReportAnswer(
-        attempt_id=attempt.attempt_id, counted=True, outcome=outcome.outcome, message=outcome.message
-    )

@@ -9,7 +9,7 @@ from farm.core.base.spec_errors import SpecProblem
 from farm.core.matrices.matrix import Cell
 from farm.core.matrices.standing import Skip, skip_of, version_digest
 from farm.services.matrices.cell_series import series_by_cell
-from farm.services.matrices.current_expansion import MatrixExpansion
+from farm.services.matrices.submit import MatrixExpansion
 
 
 @dataclass(frozen=True, slots=True)

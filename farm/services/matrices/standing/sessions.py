@@ -21,11 +21,10 @@ from farm.core.matrices.standing import StandingSpec
 from farm.core.operations.event import FurtherWorkEvent
 from farm.database.engine import Database
 from farm.database.transaction import Tx, bind_tx
-from farm.services.matrices.current_expansion import expand_matrix
 from farm.services.matrices.lazy_expansion import store_and_expand
 from farm.services.matrices.standing.coverage import WantedCell, skip_problems, wanted_cells
 from farm.services.matrices.standing.schedule import check_schedule, next_time
-from farm.services.matrices.submit import PreparedMatrix, prepare_expanded
+from farm.services.matrices.submit import PreparedMatrix, expand_matrix, prepare_expanded
 from farm.store.matrices import standing as standing_store
 from farm.store.matrices.matrices import get_matrix
 from farm.store.matrices.standing import QueuedCell, StandingMatrix

@@ -11,8 +11,8 @@ from farm.core.errors import InvalidInput, NotFound
 from farm.core.matrices.matrix import cell_label_by_axes
 from farm.core.matrices.standing import Coverage
 from farm.database.transaction import Tx
-from farm.services.matrices.current_expansion import MatrixExpansion, expand_matrix
 from farm.services.matrices.standing.coverage import WantedCell, wanted_cells
+from farm.services.matrices.submit import MatrixExpansion, expand_matrix
 from farm.store.devices.devices import device_labels
 from farm.store.matrices import standing as standing_store
 from farm.store.matrices.coverage import CellProgress, end_by_cell, progress_by_version

@@ -33,13 +33,13 @@ from farm.core.results.settle.report_context import (
 )
 from farm.core.runs.measurement import Outcome
 from farm.database.rows import to_record
-from farm.database.tables import attempts, cells, devices, jobs, literal, matrices
+from farm.database.tables import JOB_IS_CHECK, attempts, cells, devices, jobs, matrices
 from farm.database.transaction import Tx
 from farm.store.checks.failures import disconnects_since, failures_since, health_changes_since
 from farm.store.checks.incidents import incidents_since, open_incidents
 from farm.store.checks.reference_runs import find_reference_run, own_fit_runs, own_runs, runs_of_kind
 from farm.store.jobs.attempts import past_attempts
-from farm.store.jobs.jobs import find_jobs, first_virtual_times
+from farm.store.jobs.jobs import first_virtual_times
 from farm.store.matrices.equivalent_cells import (
     equivalents_of_cell,
     losses_of_cell,
@@ -94,22 +94,20 @@ def job_context(
     `ending` is an attempt of it that is about to end, and is left out; `loss` is how that loses its device.
     """
     losses: tuple[DeviceLoss, ...] = ()
-    alike: Collection[Job] = ()
+    alike: tuple[Job, ...] = ()
     if job.cell_id is not None and job.matrix_id is not None:
         losses = tuple(losses_of_cell(connection, job.matrix_id, job.cell_id))
         if poisoned_devices((*losses, *([] if loss is None else [loss]))):
-            queued = queued_jobs_of_cells(
-                connection, job.matrix_id, equivalents_of_cell(connection, job.cell_id)
-            )
-            job_by_id = find_jobs(connection, [job_id for job_id in queued if job_id != job.job_id])
-            alike = [job_by_id[job_id] for job_id in sorted(job_by_id)]
+            cell_ids = equivalents_of_cell(connection, job.cell_id)
+            queued = queued_jobs_of_cells(connection, job.matrix_id, cell_ids)
+            alike = tuple(peer for peer in queued if peer.job_id != job.job_id)
     lost = {loss.device_id for loss in losses}
     return RetryContext(
         tries=tuple(
             past_attempts(connection, job.job_id, without=None if ending is None else ending.attempt_id)
         ),
         losses=losses,
-        queued_alike=tuple(alike),
+        queued_alike=alike,
         active_devices=_active_devices(connection, {job.device_id, *lost}),
     )
 
@@ -171,8 +169,7 @@ def _doomed_jobs(connection: Connection, job: Job, outcome: AttemptOutcome) -> t
     if job.cell_id is None or connection.execute(before.limit(1)).first() is None:
         return ()
     queued = queued_jobs_of_cells(connection, job.matrix_id, [job.cell_id])
-    job_by_id = find_jobs(connection, [job_id for job_id in queued if job_id != job.job_id])
-    return tuple(job_by_id[job_id] for job_id in sorted(job_by_id))
+    return tuple(peer for peer in queued if peer.job_id != job.job_id)
 
 
 def _block_context(connection: Connection, reading: ReportReading, job: Job) -> BlockContext | None:
@@ -269,9 +266,7 @@ def recent_outcomes(
 
 def last_check_id(connection: Connection, device_id: DeviceId) -> JobId | None:
     """Return the last check of a device, finished or not."""
-    query = sa.select(jobs.c.job_id).where(
-        jobs.c.device_id == device_id, jobs.c.kind == literal(JobKind.CHECK)
-    )
+    query = sa.select(jobs.c.job_id).where(jobs.c.device_id == device_id, JOB_IS_CHECK)
     return connection.execute(query.order_by(jobs.c.job_id.desc()).limit(1)).scalar()
 
 
