@@ -1,12 +1,12 @@
 """What pages read beside measurements: hosts, names, jobs, attempts, events and alarms of a large farm.
 
-`history.py` copies measurements and points, and no more: a question over the history reads no jobs. A page
+`copied_history.py` copies measurements and points, and no more: a question over the history reads no jobs. A page
 does, so they are copied, too, by the same rules.
 """
 
 from datetime import UTC, datetime, timedelta
 
-from history import History, copy_rows, numbers
+from copied_history import History, copy_rows, numbers
 from sqlalchemy.engine import Connection
 
 from farm.core.base.microseconds import to_microseconds

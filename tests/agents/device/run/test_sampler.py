@@ -3,10 +3,7 @@
 import os
 import re
 import shutil
-import signal
-import subprocess
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,104 +11,10 @@ from pathlib import Path
 import pytest
 
 from agents.device.run.run_control import SUPERVISOR_SCRIPT
-from agents.virtual.course import (
-    Course,
-    battery_files,
-    cooling_files,
-    gpu_files,
-    policy_files,
-    policy_limit,
-    set_course,
-    zone_files,
-)
+from agents.virtual.course import Course, policy_limit, set_course
 from farm.core.runs.trace import TraceSample
-from tests.support.agents.shell_phone import (
-    ALL_SHELLS,
-    Phone,
-    alive,
-    eventually,
-    of_session,
-    shell_phone,
-    trace_of,
-    wait_for_samples,
-)
-
-DONE, LOST = 0, 13
-FILES = {
-    **policy_files(0, cores=(0,), khz=1_800_000),
-    **policy_files(1, cores=(1,), khz=2_367_000),
-    **gpu_files(hz=220_000_000, limit_hz=500_000_000, most_hz=680_000_000),
-    **zone_files(0, "cpu-0", celsius=41.5),
-    **zone_files(1, "modem", celsius=30),
-    **cooling_files(0, "thermal-cpufreq-0", level=0),
-    **battery_files(current=-350_000, charge=2_500_000),
-}
-
-
-@pytest.fixture(params=ALL_SHELLS)
-def phone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Phone]:
-    with shell_phone(request.param, tmp_path) as phone:
-        yield phone
-
-
-@pytest.fixture
-def state(phone: Phone, tmp_path: Path) -> Path:
-    """The folder of what the phone shows in sysfs."""
-    state = tmp_path / "state of the phone"
-    (state / "sys").mkdir(parents=True)
-    phone.env["BENCHFARM_SYS"] = str(state / "sys")
-    set_course(state, Course(files=FILES))
-    return state
-
-
-#: A run that ends when its folder has a file `over`.
-UNTIL_OVER = "while [ ! -e over ]; do sleep 0.05; done"
-
-
-def supervisor_of(phone: Phone, fence: int = 1) -> int:
-    return int((phone.folder(fence) / "supervisor").read_text().split()[0])
-
-
-def sampler_of(phone: Phone, fence: int = 1) -> int:
-    """The process that samples; its shell has been given the command `sample`."""
-
-    def samples(pid: int) -> bool:
-        try:
-            return b"\0sample\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
-        except OSError:
-            return False
-
-    found: list[int] = []
-
-    def is_found() -> bool:
-        # A shell about to start its pause is a copy of itself for a moment: the first one is the sampler.
-        found[:] = sorted(pid for pid in of_session(supervisor_of(phone, fence)) if samples(pid))
-        return bool(found)
-
-    eventually(is_found)
-    return found[0]
-
-
-def run_sampled(phone: Phone, fence: int = 1, *, count: int = 3) -> None:
-    """Have a run that waits, until it has so many samples."""
-    assert phone.start(fence, UNTIL_OVER) == DONE
-    trace = phone.folder(fence) / "run.trace"
-    eventually(lambda: trace.read_text().count("\ns ") >= count)
-    (phone.folder(fence) / "over").touch()
-    assert phone.call("wait", fence, 20) == DONE
-
-
-def left_of(phone: Phone) -> list[int]:
-    """Whatever lives with the phone's mark."""
-    mark = (phone.work / "id").read_bytes().strip()
-    pids = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if mark in path.read_bytes() and alive(int(path.parent.name)):
-                pids.append(int(path.parent.name))
-        except OSError:
-            continue
-    return pids
+from tests.agents.device.run.sampled_runs import FILES, left_of, run_sampled, sampler_of
+from tests.support.agents.shell_phone import Phone, eventually, trace_of, wait_for_samples
 
 
 def test_a_run_is_sampled_from_its_start_to_its_end(phone: Phone, state: Path) -> None:
@@ -261,55 +164,6 @@ def test_a_run_that_is_not_to_be_sampled_has_no_trace(phone: Phone) -> None:
     assert not left_of(phone)
 
 
-def test_a_sampler_that_dies_first_costs_its_samples_and_nothing_else(phone: Phone, state: Path) -> None:
-    phone.start(1, f"until [ -e '{state}/go' ]; do sleep 0.05; done; exit 3")
-    trace = phone.folder(1) / "run.trace"
-    eventually(lambda: trace.read_text().count("\ns ") > 2)
-    sampler = sampler_of(phone)
-    os.kill(sampler, signal.SIGKILL)
-    eventually(lambda: not alive(sampler))
-    count = trace.read_text().count("\ns ")
-    (state / "go").touch()
-    assert phone.call("wait", 1, 20) == DONE
-    assert phone.record(1).code == 3
-    assert trace.read_text().count("\ns ") == count
-    assert trace_of(phone).ended_uptime_s is not None
-
-
-def test_a_full_disk_costs_samples_and_nothing_else(phone: Phone) -> None:
-    phone.prepare(1, "exec sleep 0.4")
-    (phone.folder(1) / "run.trace").symlink_to("/dev/full")
-    assert phone.call("start", 1, 600) == DONE
-    assert phone.call("wait", 1, 20) == DONE
-    assert phone.record(1).code == 0
-    eventually(lambda: not left_of(phone))
-
-
-def test_the_sampler_holds_neither_the_lock_nor_the_runs_output(phone: Phone) -> None:
-    phone.start(1, "exec sleep 60")
-    sampler = sampler_of(phone)
-    targets = {str(path.readlink()) for path in Path(f"/proc/{sampler}/fd").iterdir()}
-    folder = str(phone.folder(1))
-    assert {target for target in targets if target.startswith(folder)} == {f"{folder}/run.trace"}
-
-
-def test_the_sampler_ends_with_the_run(phone: Phone) -> None:
-    phone.start(1, UNTIL_OVER)
-    sampler = sampler_of(phone)
-    (phone.folder(1) / "over").touch()
-    assert phone.call("wait", 1, 20) == DONE
-    eventually(lambda: not alive(sampler) and not left_of(phone))
-
-
-def test_the_sampler_ends_by_itself_when_the_run_is_over_and_no_one_ends_it(phone: Phone) -> None:
-    phone.start(1, UNTIL_OVER)
-    sampler = sampler_of(phone)
-    os.kill(supervisor_of(phone), signal.SIGKILL)
-    (phone.folder(1) / "over").touch()
-    eventually(lambda: not alive(sampler))
-    assert phone.call("wait", 1) == LOST
-
-
 @pytest.mark.parametrize(("bound", "expected"), [("", "0"), ("taskset -p 1 $$ >/dev/null;", "1")])
 def test_the_sampler_keeps_to_the_slowest_cluster_that_the_run_is_not_bound_to(
     phone: Phone, state: Path, bound: str, expected: str
@@ -377,38 +231,3 @@ def test_a_long_run_is_sampled_less_and_less_often(phone: Phone) -> None:
     eventually(lambda: "\npause 2\n" in trace.read_text())
     lines = re.findall(r"^(pause \S+|s )", trace.read_text(), re.MULTILINE)
     assert lines[:10] == ["pause 0.05", *["s "] * 4, "pause 1", *["s "] * 3, "pause 2"]
-
-
-def instrumented(shell: str) -> tuple[str, int]:
-    """The script with a place to die before each line of the sampler, and the number of these places."""
-    lines = SUPERVISOR_SCRIPT.decode().splitlines()
-    first = next(place for place, line in enumerate(lines) if line.startswith("# Samples what"))
-    begin = next(place for place, line in enumerate(lines) if line.startswith("begin_sampling()"))
-    end = next(place for place, line in enumerate(lines) if line.startswith("# Ends the watchdog's nap"))
-    last = next(place for place, line in enumerate(lines) if line.startswith("# The on-phone supervisor"))
-    places, text = 0, list(lines)
-    for place in sorted({*range(first, last), *range(begin + 1, end)}, reverse=True):
-        # Before a `do`, the new line's status would take the place of the loop's condition.
-        if not lines[place].startswith("  ") or lines[place].strip() == "do":
-            continue
-        trial = [*text[:place], f'  [ "${{DIE_AT:-}}" != {places} ] || kill -s KILL $$', *text[place:]]
-        if subprocess.run([shell, "-n"], input="\n".join(trial).encode(), check=False).returncode == 0:
-            text, places = trial, places + 1
-    return "\n".join([*text, ""]), places
-
-
-@pytest.mark.parametrize(
-    ("first", "every"), [(0, 24), *(pytest.param(first, 8, marks=pytest.mark.long) for first in range(8))]
-)
-def test_a_kill_at_any_line_leaves_nothing_behind(phone: Phone, state: Path, first: int, every: int) -> None:
-    text, places = instrumented(phone.shell[0])
-    assert places > 100
-    phone.script.write_text(text)
-    for fence, place in enumerate(range(first, places, every), start=1):
-        phone.env["DIE_AT"] = str(place)
-        assert phone.start(fence, "exec sleep 0.1") in (DONE, LOST)
-        assert phone.call("wait", fence, 20) in (DONE, LOST)
-        assert phone.call("clean", fence) == DONE
-        assert not left_of(phone), place
-        assert not phone.folder(fence).exists()
-    del phone.env["DIE_AT"]

@@ -9,16 +9,13 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import MatrixId
 from farm.core.errors import Conflict
-from farm.core.matrices.blocks import shuffled
 from farm.core.matrices.matrix import MatrixSpec
 from farm.core.runs.evidence import Evidence
-from farm.database import tables
 from farm.database.transaction import Tx, bind_tx
 from farm.services.checks.device_detail import device_detail
 from farm.services.devices.admin import retire, retirement_plan
 from farm.services.hosts.admin import retirement_plan as host_retirement_plan
 from farm.services.hosts.views import host_detail
-from farm.services.jobs.pending_reasons import matrix_waiting
 from farm.services.matrices.lazy_expansion import (
     RowBatch,
     RowBuilder,
@@ -28,29 +25,14 @@ from farm.services.matrices.lazy_expansion import (
 )
 from farm.services.matrices.submit import prepare_matrix, queue_if_unchanged
 from farm.services.matrices.submit import submit_matrix as store_matrix
-from farm.services.matrices.views import list_job_views, list_matrix_summaries
 from farm.store.files.artifacts import needed_digests
-from farm.store.matrices.lazy_expansion import (
-    get_job_template,
-    next_batches,
-    next_matrix,
-    pack_job_template,
-    remaining_jobs,
-)
+from farm.store.matrices.lazy_expansion import next_batches, next_matrix
 from farm.store.results.evidence import expirable_reports
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.devices import OperatorRequest
 from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.support.farm.direct_calls import cancel_matrix, rerun_matrix, submit_matrix
-from tests.support.farm.service_fixture import (
-    FarmRig,
-    HostRig,
-    device_trouble,
-    ended,
-    good_evidence,
-    plan_of,
-    torch_output,
-)
+from tests.support.farm.service_fixture import FarmRig, HostRig, device_trouble, good_evidence, plan_of
 
 AXES = {
     "model": "mobilenet_v2",
@@ -142,26 +124,6 @@ def test_every_phone_has_work_before_one_has_all_of_it(farm: FarmRig, host: Host
     unfold(farm, matrix_id, jobs=3, chunks=2)
     assert [len(queue_of(farm, matrix_id, phone)) for phone in host.phones] == [4, 4]
     assert len(host.exchange().assignments) == PHONES
-
-
-def test_a_matrix_says_what_is_not_queued_yet_and_counts_it(farm: FarmRig, host: HostRig) -> None:
-    matrix_id = submit(farm)
-    for chunks in (0, 1, 3):
-        unfold(farm, matrix_id, jobs=4, chunks=chunks)
-        view = farm.matrix(matrix_id)
-        (summary,) = farm.read(bind_tx(list_matrix_summaries, now=farm.clock.now()))
-        queued = len(farm.rows("SELECT job_id FROM jobs WHERE matrix_id IS NOT NULL"))
-        assert view.not_queued == summary.not_queued == JOBS - queued > 0
-        assert (view.jobs, summary.jobs) == (JOBS, JOBS)
-        assert view.jobs_by_outcome == summary.jobs_by_outcome == {"queued": JOBS}
-        assert (view.cells, summary.cells) == (CELLS * PHONES, CELLS * PHONES)
-        assert [device.total for device in view.progress] == [CELLS * ROUNDS] * PHONES
-        waiting = farm.read(matrix_waiting, matrix_id)
-        assert (waiting.left, waiting.not_queued) == (JOBS, view.not_queued)
-        # Whatever is there has its baseline beside it.
-        assert all(cell.baseline for cell in view.cell_list if "int8-core" in cell.label)
-    unfold(farm, matrix_id)
-    assert farm.matrix(matrix_id).not_queued == 0
 
 
 @pytest.mark.invariant("I13")
@@ -346,103 +308,6 @@ def going_output(farm: FarmRig) -> int:
     return len(set(going) & {row["evidence_id"] for row in of_benchmarks})
 
 
-def test_only_the_block_of_a_bad_start_is_repeated_and_it_is_queued_whole(
-    farm: FarmRig, host: HostRig
-) -> None:
-    matrix_id = submit(farm, devices={"device_id": "phone-1"})
-    unfold(farm, matrix_id, jobs=1, chunks=1)
-    (first,) = host.exchange().assignments
-    short = ended(first, torch_output([1000.0] * 4))
-    host.report(first.attempt_id, short)
-    assert blocks_of(farm, matrix_id) == {(1, 0, 0): 2, (1, 0, 1): 2}
-    unfold(farm, matrix_id)
-    host.clean(first)
-    host.run()
-    assert farm.matrix(matrix_id).jobs_by_outcome == {"succeeded": CELLS * ROUNDS + 2}
-    assert farm.matrix(matrix_id).repeated_blocks == 1
-
-
-def blocks_of(farm: FarmRig, matrix_id: MatrixId) -> Counter[tuple[int, int, int]]:
-    """How many jobs each block has, by round, number and repeat."""
-    rows = farm.rows("SELECT round, block, repeat FROM jobs WHERE matrix_id = :matrix", matrix=matrix_id)
-    return Counter((row["round"], row["block"], row["repeat"]) for row in rows)
-
-
-def test_a_batch_ends_where_a_block_does(farm: FarmRig, host: HostRig) -> None:
-    matrix_id = submit(
-        farm, axes={**AXES, "warmup": list(range(1, 9))}, baseline={"precision": "float32", "warmup": 1}
-    )
-    whole = submit(
-        farm,
-        inline=True,
-        axes={**AXES, "warmup": list(range(1, 9))},
-        baseline={"precision": "float32", "warmup": 1},
-    )
-    sizes = blocks_of(farm, whole)
-    # One baseline with 15 candidates: three blocks of six on each of two phones.
-    assert sizes == {(round, block, 0): 12 for round in (1, 2) for block in (0, 1, 2)}
-    while unfold(farm, matrix_id, jobs=5, chunks=1):
-        queued = farm.rows(
-            "SELECT count(*) AS jobs FROM jobs WHERE matrix_id = :matrix GROUP BY device_id, round, block",
-            matrix=matrix_id,
-        )
-        assert {row["jobs"] for row in queued} == {6}
-    assert blocks_of(farm, matrix_id) == sizes
-    places = farm.rows("SELECT DISTINCT place FROM jobs WHERE matrix_id = :matrix", matrix=matrix_id)
-    assert {row["place"] for row in places} == {1, 2, 3, 4, 5, 6}
-
-
-@pytest.mark.parametrize("queued", [0, 3, 7])
-def test_a_matrix_of_before_small_blocks_goes_on_as_it_was_planned(
-    farm: FarmRig, host: HostRig, queued: int
-) -> None:
-    matrix_id = submit(farm, devices={"device_id": "phone-1"})
-    expected = older(farm, matrix_id, queued=queued)
-    unfold(farm, matrix_id, jobs=2)
-    assert [(row["cell_index"], row["round"]) for row in planned(farm, matrix_id)] == expected
-    assert set(blocks_of(farm, matrix_id)) == {(1, 0, 0), (2, 0, 0)}
-    # Its blocks are rounds: one is repeated with all of its cells.
-    bad = iter([True])
-    host.run(lambda run: ended(run, torch_output([1000.0] * 4)) if next(bad, False) else good_evidence(run))
-    assert farm.matrix(matrix_id).jobs_by_outcome == {"succeeded": CELLS * (ROUNDS + 1)}
-
-
-def older(farm: FarmRig, matrix_id: MatrixId, *, queued: int) -> list[tuple[int, int]]:
-    """Make a stored matrix one of the release before, with some jobs queued; return all of its jobs."""
-    template, _ = farm.read(get_job_template, matrix_id)
-    parts = tuple(replace(part, starts=None) for part in template.parts)
-    packed = pack_job_template(replace(template, parts=parts, block_candidates=None))
-    order = [
-        (index, round)
-        for round in range(1, ROUNDS + 1)
-        for index in shuffled(range(CELLS), f"7/phone-1/{round}/0/")
-    ]
-
-    def change(connection: Connection) -> None:
-        connection.execute(tables.job_templates.update().values(body=packed))
-        connection.execute(tables.matrices.update().values(block_candidates=None))
-        connection.execute(tables.lazy_expansions.update().values(jobs=len(order)))
-        builder = open_row_builder(connection, matrix_id)
-        assert builder is not None
-        (batch,) = builder.build(next_batches(connection, matrix_id, jobs=len(order))).batches
-        rows = builder.build([batch])
-        cut = replace(batch, stop=queued, is_last=False)
-        if queued:
-            jobs = [(device, job, time) for device, job, time in rows.jobs][:queued]
-            put_row_batch(Tx(connection, farm.clock.now()), builder, replace(rows, batches=[cut], jobs=jobs))
-
-    farm.write(change)
-    return order
-
-
-def planned(farm: FarmRig, matrix_id: MatrixId) -> list[dict[str, Any]]:
-    return farm.rows(
-        "SELECT c.cell_index, j.round, j.place FROM jobs j JOIN cells c ON c.cell_id = j.cell_id"
-        " WHERE j.matrix_id = :matrix ORDER BY j.job_id",
-        matrix=matrix_id,
-    )
-
-
 @pytest.mark.fault(53)
 def test_work_that_kills_phones_is_ended_where_it_is_queued_later(farm: FarmRig, host: HostRig) -> None:
     matrix_id = submit(farm, axes={**AXES, "warmup": 1}, baseline=None)
@@ -473,34 +338,3 @@ def test_what_changed_since_it_was_prepared_is_noticed(farm: FarmRig, host: Host
     assert matrix_id is not None
     farm.write(bind_tx(expand_small, now=farm.clock.now()), matrix_id)
     assert {row["device_id"] for row in cells_of(farm, matrix_id)} == {"phone-1", "phone-2", "phone-3"}
-
-
-def test_jobs_are_told_page_by_page_whatever_became_of_them(farm: FarmRig, host: HostRig) -> None:
-    matrix_id = submit(farm)
-    unfold(farm, matrix_id, jobs=8)
-    host.exchange()
-    everything = farm.read(list_job_views, matrix_id)
-    pages, after = [], 0
-    while page := farm.read(list_job_views, matrix_id, after=after, limit=5):
-        pages.append(page)
-        after = page[-1].job_id
-    assert [len(page) for page in pages] == [5, 5, 5, 5, 4]
-    assert [job for page in pages for job in page] == everything
-    assert {job.state for job in everything} == {"queued", "active"}
-    assert all(job.label for job in everything)
-    assert sum(len(job.attempts) for job in everything) == PHONES
-    assert farm.read(remaining_jobs, matrix_id) == []
-
-
-def test_a_list_tells_the_time_left_of_a_matrix_whose_queued_jobs_have_all_ended(
-    farm: FarmRig, host: HostRig
-) -> None:
-    matrix_id = submit(farm)
-    unfold(farm, matrix_id, chunks=2)
-    host.run()
-    view = farm.matrix(matrix_id)
-    (summary,) = farm.read(bind_tx(list_matrix_summaries, now=farm.clock.now()))
-    assert view.eta_s is not None
-    assert view.eta_s > 0
-    for name in ("state", "jobs", "not_queued", "cells", "eta_s", "max_eta_s", "without_eta"):
-        assert getattr(summary, name) == getattr(view, name), name
