@@ -1,7 +1,7 @@
 """What pages read beside measurements: hosts, names, jobs, attempts, events and alarms of a large farm.
 
-`copied_history.py` copies measurements and points, and no more: a question over the history reads no jobs. A page
-does, so they are copied, too, by the same rules.
+`copied_history.py` copies measurements and points, and no more: a question over the history reads no jobs. A
+page does, so they are copied, too, by the same rules.
 """
 
 from datetime import UTC, datetime, timedelta
