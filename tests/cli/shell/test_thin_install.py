@@ -1,9 +1,13 @@
 """A laptop has the commands and the Python client without what farm and agent need."""
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 
 import pytest
@@ -13,26 +17,10 @@ from tests.support.farm.http_farm import http_farm
 ROOT = Path(__file__).resolve().parents[3]
 #: Refuses what the base dependencies do not bring, as a machine without it would.
 _THIN = """
-import re, sys
-from importlib.metadata import PackageNotFoundError, packages_distributions, requires
-base, todo = set(), ["benchfarm"]
-while todo:
-    name = re.sub("[-_.]+", "-", re.match("[A-Za-z0-9._-]+", todo.pop())[0]).lower()
-    if name not in base:
-        base.add(name)
-        try:
-            todo += [need for need in REQUIRES if "extra ==" not in need] if name == "benchfarm" else [
-                need for need in requires(name) or () if "extra ==" not in need
-            ]
-        except PackageNotFoundError:
-            pass
-owners = packages_distributions()
-def is_base(module):
-    return any(re.sub("[-_.]+", "-", owner).lower() in base for owner in owners.get(module, ()))
+import sys
 class Thin:
     def find_spec(self, name, path=None, target=None):
-        module = name.partition(".")[0]
-        if module in owners and not is_base(module) and module not in ("farm", "agents", "benchfarm"):
+        if name.partition(".")[0] in MISSING:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Thin())
 """
@@ -57,7 +45,7 @@ _RUN = "from farm.cli.shell.main import main; main(sys.argv[1:])"
 def thin(code: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run code where only the base dependencies can be imported."""
     return subprocess.run(
-        [sys.executable, "-c", f"REQUIRES = {base_dependencies()!r}\n{_THIN}\n{code}", *words],
+        [sys.executable, "-c", f"MISSING = {missing_modules()!r}\n{_THIN}\n{code}", *words],
         cwd=ROOT,
         env={**os.environ, **environment},
         capture_output=True,
@@ -67,9 +55,28 @@ def thin(code: str, *words: str, **environment: str) -> subprocess.CompletedProc
     )
 
 
-def base_dependencies() -> list[str]:
-    names: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    return names
+@cache
+def missing_modules() -> frozenset[str]:
+    """Return the installed modules that are of none of the base dependencies, nor of what these need."""
+    declared: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    base = {"benchfarm"}
+    open_needs = list(declared)
+    while open_needs:
+        name = normalized(re.split(r"[^A-Za-z0-9._-]", open_needs.pop(), maxsplit=1)[0])
+        if name not in base:
+            base.add(name)
+            with suppress(PackageNotFoundError):
+                open_needs += [need for need in requires(name) or () if "extra ==" not in need]
+    return frozenset(
+        module
+        for module, owners in packages_distributions().items()
+        if base.isdisjoint(map(normalized, owners))
+    )
+
+
+def normalized(name: str) -> str:
+    """Return the name of a distribution as every spelling of it is compared."""
+    return re.sub("[-_.]+", "-", name).lower()
 
 
 def test_every_command_and_the_client_can_be_imported_with_the_base_dependencies() -> None:

@@ -43,8 +43,14 @@ SCOPES = [
 ]
 
 
-@pytest.mark.parametrize(("holds_for", "scope"), SCOPES)
-@pytest.mark.parametrize("times", [1.1, 2.0])
+@pytest.mark.parametrize(
+    ("holds_for", "scope", "times"),
+    [
+        *((*scope, 1.1) for scope in SCOPES),
+        (*SCOPES[0], 2.0),
+        *(pytest.param(*scope, 2.0, marks=pytest.mark.long) for scope in SCOPES[1:]),
+    ],
+)
 def test_a_change_of_several_series_is_as_large_as_they_show_it(
     holds_for: Holds, scope: dict[str, str], times: float
 ) -> None:
