@@ -1,19 +1,12 @@
-"""Fixtures: a phone's shell under each shell that it may have, and what it shows of itself."""
+"""Fixtures: what a phone shows of itself, for the `phone` of whoever asks."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from agents.virtual.course import Course, set_course
 from tests.agents.device.run.sampled_runs import FILES
-from tests.support.agents.shell_phone import ALL_SHELLS, Phone, shell_phone
-
-
-@pytest.fixture(params=ALL_SHELLS)
-def phone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Phone]:
-    with shell_phone(request.param, tmp_path) as phone:
-        yield phone
+from tests.support.agents.shell_phone import Phone
 
 
 @pytest.fixture

@@ -1,11 +1,25 @@
 """Samples tell what a run and its children use of CPU and memory, under every shell."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.agents.shell_phone import Phone, eventually, trace_of, wait_for_samples
+from tests.support.agents.shell_phone import (
+    ALL_SHELLS,
+    Phone,
+    eventually,
+    shell_phone,
+    trace_of,
+    wait_for_samples,
+)
+
+
+@pytest.fixture(params=ALL_SHELLS)
+def phone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Phone]:
+    with shell_phone(request.param, tmp_path) as phone:
+        yield phone
 
 
 def test_cpu_time_tells_a_busy_run_from_an_idle_one(phone: Phone) -> None:

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +15,20 @@ from agents.device.run.run_control import SUPERVISOR_SCRIPT
 from agents.virtual.course import Course, policy_limit, set_course
 from farm.core.runs.trace import TraceSample
 from tests.agents.device.run.sampled_runs import FILES, left_of, run_sampled, sampler_of
-from tests.support.agents.shell_phone import Phone, eventually, trace_of, wait_for_samples
+from tests.support.agents.shell_phone import (
+    ALL_SHELLS,
+    Phone,
+    eventually,
+    shell_phone,
+    trace_of,
+    wait_for_samples,
+)
+
+
+@pytest.fixture(params=ALL_SHELLS)
+def phone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Phone]:
+    with shell_phone(request.param, tmp_path) as phone:
+        yield phone
 
 
 def test_a_run_is_sampled_from_its_start_to_its_end(phone: Phone, state: Path) -> None:

@@ -3,13 +3,20 @@
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from agents.device.run.run_control import SUPERVISOR_SCRIPT
 from tests.agents.device.run.sampled_runs import DONE, LOST, UNTIL_OVER, left_of, sampler_of, supervisor_of
-from tests.support.agents.shell_phone import Phone, alive, eventually, trace_of
+from tests.support.agents.shell_phone import ALL_SHELLS, Phone, alive, eventually, shell_phone, trace_of
+
+
+@pytest.fixture(params=ALL_SHELLS)
+def phone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Phone]:
+    with shell_phone(request.param, tmp_path) as phone:
+        yield phone
 
 
 def test_a_sampler_that_dies_first_costs_its_samples_and_nothing_else(phone: Phone, state: Path) -> None:

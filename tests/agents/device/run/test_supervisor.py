@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,23 @@ import pytest
 from agents.device.run.run_control import SUPERVISOR_SCRIPT
 from agents.host.process import stat_fields
 from farm.phone.adb.shell_output import exit_record
-from tests.support.agents.shell_phone import Phone, alive, eventually, of_session, written_pid
+from tests.support.agents.shell_phone import (
+    ALL_SHELLS,
+    Phone,
+    alive,
+    eventually,
+    of_session,
+    shell_phone,
+    written_pid,
+)
 
 REFUSED, MISSING, RUNNING, LOST = 10, 11, 12, 13
+
+
+@pytest.fixture(params=ALL_SHELLS)
+def phone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Phone]:
+    with shell_phone(request.param, tmp_path) as phone:
+        yield phone
 
 
 @pytest.mark.parametrize("code", [0, 7, 255])
