@@ -29,6 +29,35 @@ def test_a_file_of_code_has_at_most_400_lines() -> None:
     assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
 
 
+#: Each takes a second or more of every worker of a test run, also of those that run no test with it.
+LOADED_BY_USERS = {"torch", "mcp", "schemathesis"}
+
+
+def test_no_file_of_tests_loads_what_takes_long_when_it_is_collected() -> None:
+    offenders = [
+        f"{name_of(path)}: {name}"
+        for path in sources("tests")
+        if path.name.startswith("test_") or path.name == "conftest.py"
+        for name in imported_at_once(syntax_tree(path))
+        if name.partition(".")[0] in LOADED_BY_USERS
+    ]
+    assert offenders == []
+
+
+def imported_at_once(tree: ast.Module) -> Iterator[str]:
+    """Yield the modules that a module imports when it is loaded, by a statement or by `importorskip`."""
+    for node in tree.body:
+        match node:
+            case ast.Import():
+                yield from (alias.name for alias in node.names)
+            case ast.ImportFrom(module=str(module)):
+                yield module
+            case ast.Assign(
+                value=ast.Call(func=ast.Attribute(attr="importorskip"), args=[ast.Constant(value)])
+            ):
+                yield str(value)
+
+
 def without_docstring(tree: ast.Module) -> Iterator[str]:
     """Public classes and functions that do not say what they are; a method may do so by its name."""
     if ast.get_docstring(tree) is None:

@@ -16,8 +16,6 @@ from farm.wire.documents.access import AccessRequest
 from tests.benchfarm.conftest import MeasuredFarm
 from tests.support.farm.http_farm import http_farm
 
-mcp = pytest.importorskip("mcp")
-
 LOOKS = {
     "explain_cell", "history", "list_devices", "list_matrices", "list_variants", "plan_matrix", "regressions",
     "show_attempt", "show_harness", "show_matrix", "speedups", "why_waiting",
@@ -41,6 +39,8 @@ def converse(
     url: str, *calls: tuple[str, Mapping[str, Any]], token_file: Path | None = None
 ) -> tuple[set[str], list[Any]]:
     """Return the names of the tools, and the answer to each call: a document, or the text of an error."""
+    # Here: a worker that runs none of these tests does not load it.
+    mcp = pytest.importorskip("mcp")
 
     async def talk() -> tuple[set[str], list[Any]]:
         parameters = mcp.StdioServerParameters(

@@ -5,14 +5,11 @@ document.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.strategies import SearchStrategy
-from schemathesis.generation import GenerationMode
-from schemathesis.schemas import BaseSchema
-from schemathesis.specs.openapi.checks import response_schema_conformance
 
 from farm.api.app import ROUTERS, create_agents_app
 from farm.api.http.openapi import roles_by_route
@@ -23,18 +20,25 @@ from tests.support.farm.service_fixture import phone
 from tests.support.invariants.invariants import check_engine
 from tests.support.session.example_count import examples
 
+# A worker that runs none of these tests does not load it.
+if TYPE_CHECKING:
+    import schemathesis
+    from schemathesis.schemas import BaseSchema
+
+#: Requests as described, and others: the values of Schemathesis's GenerationMode.
+MODES = "positive", "negative"
 #: Of each kind: requests as described, and requests that are not.
 EXAMPLES = examples(2, 8)
 
 
-def cases(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str, GenerationMode]]:
+def cases(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
     """Both kinds of each call, but where nothing can be wrong about asking."""
     harmless = "/api/v1/health", "/api/v1/sign-in/device"
     return [
         (method, path, mode)
         for method, path in sorted(calls)
-        for mode in GenerationMode
-        if path not in harmless or mode is not GenerationMode.NEGATIVE
+        for mode in MODES
+        if path not in harmless or mode != "negative"
     ]
 
 
@@ -67,7 +71,9 @@ def agent(farm: HttpFarm) -> HttpAgent:
 
 
 @pytest.fixture(scope="module")
-def schema(farm: HttpFarm) -> BaseSchema:
+def schema(farm: HttpFarm) -> "BaseSchema":
+    import schemathesis
+
     return schemathesis.openapi.from_dict(farm.app.openapi())
 
 
@@ -84,21 +90,29 @@ def name(part: object) -> str:
 
 @pytest.mark.parametrize(("method", "path", "mode"), ALL, ids=name)
 def test_a_call_is_answered_as_described_or_refused_with_a_problem_document(
-    farm: HttpFarm, agent: HttpAgent, schema: BaseSchema, method: str, path: str, mode: GenerationMode
+    farm: HttpFarm, agent: HttpAgent, schema: "BaseSchema", method: str, path: str, mode: str
 ) -> None:
     shown = agent.headers["Authorization"] if path.startswith("/api/v1/agent/") else None
-    try_out(schema[path][method].as_strategy(generation_mode=mode), farm.url, shown)
+    try_out(strategy_of(schema, method, path, mode), farm.url, shown)
 
 
 @pytest.mark.parametrize(("method", "path", "mode"), FOR_AGENTS, ids=name)
 def test_so_it_is_where_agents_call(
-    agents_url: str, agent: HttpAgent, schema: BaseSchema, method: str, path: str, mode: GenerationMode
+    agents_url: str, agent: HttpAgent, schema: "BaseSchema", method: str, path: str, mode: str
 ) -> None:
-    strategy = schema[path][method].as_strategy(generation_mode=mode)
+    strategy = strategy_of(schema, method, path, mode)
     try_out(strategy, agents_url, agent.headers["Authorization"])
 
 
-def try_out(strategy: SearchStrategy[schemathesis.Case], url: str, shown: str | None) -> None:
+def strategy_of(
+    schema: "BaseSchema", method: str, path: str, mode: str
+) -> "SearchStrategy[schemathesis.Case]":
+    from schemathesis.generation import GenerationMode
+
+    return schema[path][method].as_strategy(generation_mode=GenerationMode(mode))
+
+
+def try_out(strategy: "SearchStrategy[schemathesis.Case]", url: str, shown: str | None) -> None:
     """Send some of what can be sent, the same in every run."""
 
     @settings(
@@ -109,13 +123,13 @@ def try_out(strategy: SearchStrategy[schemathesis.Case], url: str, shown: str | 
         suppress_health_check=list(HealthCheck),
     )
     @given(strategy)
-    def answered(case: schemathesis.Case) -> None:
+    def answered(case: "schemathesis.Case") -> None:
         check(case, case.call(base_url=url, headers=as_sent(case, shown)))
 
     answered()
 
 
-def as_sent(case: schemathesis.Case, shown: str | None) -> dict[str, str | None]:
+def as_sent(case: "schemathesis.Case", shown: str | None) -> dict[str, str | None]:
     """The credential is right, which other tests' are not; and nobody is kept waiting."""
     for part in (case.body, case.query):
         if isinstance(part, dict) and isinstance(part.get("wait_s"), int | float):
@@ -123,10 +137,12 @@ def as_sent(case: schemathesis.Case, shown: str | None) -> dict[str, str | None]
     return {"Authorization": shown}
 
 
-def check(case: schemathesis.Case, answer: schemathesis.Response) -> None:
+def check(case: "schemathesis.Case", answer: "schemathesis.Response") -> None:
     """An answer that the description allows; a refusal says why and what to do."""
     assert answer.status_code < 500, f"{answer.status_code} {answer.text[:500]}\n{case.as_curl_command()}"
     if answer.status_code < 400:
+        from schemathesis.specs.openapi.checks import response_schema_conformance
+
         case.validate_response(answer, checks=[response_schema_conformance])
     elif case.method != "HEAD":
         assert answer.headers["content-type"] == ["application/problem+json"]

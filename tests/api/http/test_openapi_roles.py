@@ -1,11 +1,10 @@
 """Every call that the OpenAPI description tells of, by people of every role: refused or answered."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
-from schemathesis.schemas import BaseSchema
 
 from farm.api.app import ROUTERS
 from farm.api.http.openapi import roles_by_route
@@ -18,6 +17,11 @@ from tests.api.routes.test_all_routes import matrix_spec, register_variant
 from tests.support.farm.http_farm import HttpFarm, either_database, http_farm
 from tests.support.farm.service_fixture import phone
 from tests.support.invariants.invariants import check_engine
+
+# A worker that runs none of these tests does not load it.
+if TYPE_CHECKING:
+    import schemathesis
+    from schemathesis.schemas import BaseSchema
 
 CALLS = sorted(
     (method, path) for method, path in roles_by_route(ROUTERS) if not path.startswith("/api/v1/agent/")
@@ -48,13 +52,15 @@ def bearer_by_role(farm: HttpFarm) -> dict[Role, str]:
 
 
 @pytest.fixture(scope="module")
-def schema(farm: HttpFarm) -> BaseSchema:
+def schema(farm: HttpFarm) -> "BaseSchema":
+    import schemathesis
+
     return schemathesis.openapi.from_dict(farm.app.openapi())
 
 
 @pytest.mark.parametrize(("method", "path"), CALLS, ids=lambda part: str(part).removeprefix("/api/v1"))
 def test_a_call_by_any_role_is_answered_or_refused_as_its_role_says(
-    farm: HttpFarm, bearer_by_role: dict[Role, str], schema: BaseSchema, method: str, path: str
+    farm: HttpFarm, bearer_by_role: dict[Role, str], schema: "BaseSchema", method: str, path: str
 ) -> None:
     needed = roles_by_route(ROUTERS)[method, path]
 
@@ -66,7 +72,7 @@ def test_a_call_by_any_role_is_answered_or_refused_as_its_role_says(
         suppress_health_check=list(HealthCheck),
     )
     @given(schema[path][method].as_strategy())
-    def answered(case: schemathesis.Case) -> None:
+    def answered(case: "schemathesis.Case") -> None:
         if isinstance(case.query, dict) and "wait_s" in case.query:
             case.query["wait_s"] = 0
         for role, bearer in bearer_by_role.items():

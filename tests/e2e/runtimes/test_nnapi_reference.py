@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from torch import nn
 
 from farm.core.models.variant import Format, Precision, Recipe
 from farm.variants.export import save
@@ -40,6 +38,10 @@ def farm(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[F
 
 @pytest.fixture
 def converted(tmp_path: Path) -> Path:
+    # Here: a worker that runs none of these tests does not load it.
+    import torch
+    from torch import nn
+
     torch.manual_seed(0)
     net = nn.Sequential(
         nn.Conv2d(3, 16, 3, stride=2, padding=1),
