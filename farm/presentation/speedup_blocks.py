@@ -5,7 +5,9 @@ from itertools import groupby
 
 from farm.core.results.statistics.verdict import verdict_text
 from farm.presentation.labels import shared_flags_text, short_labels
+from farm.presentation.text import EMPTY_CELL
 from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.history import GroupSpeedupView
 
 #: Labels of duplicates have it already.
 _AA_SUFFIX = " (A/A)"
@@ -52,9 +54,14 @@ def setup_text(views: Sequence[SpeedupView]) -> str:
 def shown_verdict(view: SpeedupView) -> str:
     """Return a verdict as tables show it, with what is not the same on both sides: `faster, other clock`."""
     verdict = verdict_text(view.verdict, margin=view.margin)
+    return ", ".join(filter(None, [verdict, other_work_text(view)]))
+
+
+def other_work_text(view: SpeedupView | GroupSpeedupView) -> str:
+    """Return what is not the same on both sides: `other clock` or `other tokens`; empty if nothing is."""
     if view.clocks_differ:
-        return f"{verdict}, other clock"
-    return f"{verdict}, other tokens" if view.tokens_differ else verdict
+        return "other clock"
+    return "other tokens" if view.tokens_differ else ""
 
 
 def shown_baseline(view: SpeedupView) -> str:
@@ -76,3 +83,24 @@ def row_name(view: SpeedupView, *, name_baseline: bool) -> str:
     """Return the candidate as its row is named, with the baseline where rows have several."""
     name = view.candidate.removesuffix(_AA_SUFFIX) + (_AA_SUFFIX if view.aa else "")
     return f"{name} vs {shown_baseline(view)}" if name_baseline else name
+
+
+def blocks_by_comparison(views: Iterable[GroupSpeedupView]) -> list[list[GroupSpeedupView]]:
+    """Return groups by model, harness, candidate and baseline, each block as they are given."""
+    return [list(block) for _, block in groupby(sorted(views, key=_comparison_key), key=_comparison_key)]
+
+
+def _comparison_key(view: GroupSpeedupView) -> tuple[str, str, str, str]:
+    return view.model or "", view.harness, view.candidate, view.baseline
+
+
+def group_name(view: GroupSpeedupView) -> str:
+    """Return what the devices of a group have in common, and whether they are virtual."""
+    return f"{view.group or EMPTY_CELL}{' (virtual)' if view.virtual else ''}"
+
+
+def group_setup_text(view: GroupSpeedupView) -> str:
+    """Return model, harness and baseline of a comparison over devices."""
+    harnesses = dict.fromkeys([view.baseline_harness or view.harness, view.harness])
+    setup = ", ".join(filter(None, [view.model, *harnesses]))
+    return f"{setup}; baseline {baseline_text(view.baseline, unoptimized=view.baseline_unoptimized)}"

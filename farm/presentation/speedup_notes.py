@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from textwrap import wrap
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from farm.core.base.units import ratio_text
 from farm.core.models.variant import SlowPath
@@ -32,9 +32,52 @@ _MAX_NAMES = 3
 _MAX_VALUES = 3
 
 
+class ComparedWork(Protocol):
+    """What both sides of a comparison run: on one device, or on the devices of a group."""
+
+    @property
+    def candidate(self) -> str: ...
+    @property
+    def baseline(self) -> str: ...
+    @property
+    def virtual(self) -> bool: ...
+    @property
+    def harness(self) -> str: ...
+    @property
+    def baseline_harness(self) -> str | None: ...
+    @property
+    def unoptimized(self) -> bool: ...
+    @property
+    def baseline_unoptimized(self) -> bool: ...
+    @property
+    def slow_path(self) -> SlowPath | None: ...
+    @property
+    def baseline_slow_path(self) -> SlowPath | None: ...
+    @property
+    def clock_covers(self) -> str | None: ...
+    @property
+    def baseline_clock_covers(self) -> str | None: ...
+    @property
+    def clocks_differ(self) -> bool: ...
+    @property
+    def tokens(self) -> str | None: ...
+    @property
+    def baseline_tokens(self) -> str | None: ...
+    @property
+    def tokens_differ(self) -> bool: ...
+
+
 def notes(views: Sequence[SpeedupView], *, width: int) -> Iterator[str]:
     """Yield the notes on the rows of one device and model, wrapped."""
-    kinds = (_reasons, _left_out, _looks, _detectable, _clocks, other_work, _unoptimized, _slow_paths)
+    kinds = (_reasons, _left_out, _looks, _detectable)
+    for line in chain.from_iterable(lines_of(views) for lines_of in kinds):
+        yield from wrap(line, width, subsequent_indent="  ", break_on_hyphens=False)
+    yield from work_notes(views, width=width)
+
+
+def work_notes(views: Sequence[ComparedWork], *, width: int) -> Iterator[str]:
+    """Yield the notes on what the rows of a table run, wrapped: each of them once for each candidate."""
+    kinds = (_clocks, other_work, _unoptimized, _slow_paths)
     for line in chain.from_iterable(lines_of(views) for lines_of in kinds):
         yield from wrap(line, width, subsequent_indent="  ", break_on_hyphens=False)
 
@@ -85,20 +128,20 @@ def _detectable(views: Sequence[SpeedupView]) -> Iterator[str]:
     yield f"smallest difference so many rounds show: {shown}"
 
 
-def _clocks(views: Sequence[SpeedupView]) -> Iterator[str]:
+def _clocks(views: Sequence[ComparedWork]) -> Iterator[str]:
     """Yield what the clock of each harness covers, where rows compare harnesses."""
     covers: dict[str, str | None] = {}
     for view in views:
         if view.clock_covers is not None:
-            covers[view.baseline_setup.harness] = view.baseline_clock_covers
+            covers[view.baseline_harness or ""] = view.baseline_clock_covers
             covers[view.harness] = view.clock_covers
     for harness, text in covers.items():
         yield f"clock of {harness}: {text}"
 
 
-def other_work(views: Sequence[SpeedupView]) -> Iterator[str]:
+def other_work(views: Sequence[ComparedWork]) -> Iterator[str]:
     """Yield which rows compare times of different work: of other clocks, or of other numbers of tokens."""
-    if others := [view.candidate for view in views if view.clocks_differ]:
+    if others := [*dict.fromkeys(view.candidate for view in views if view.clocks_differ)]:
         yield f"caution: {_names(others)}: its clock covers other work than the baseline's, or may"
     different = [
         (view.candidate, f"{view.tokens}; the baseline: {view.baseline_tokens}")
@@ -109,20 +152,22 @@ def other_work(views: Sequence[SpeedupView]) -> Iterator[str]:
         yield f"caution: {names}: its tokens are other than the baseline's, or may be: {text}"
 
 
-def _unoptimized(views: Sequence[SpeedupView]) -> Iterator[str]:
-    flattered = [view.candidate for view in views if view.baseline_setup.unoptimized and not view.unoptimized]
+def _unoptimized(views: Sequence[ComparedWork]) -> Iterator[str]:
+    flattered = dict.fromkeys(
+        view.candidate for view in views if view.baseline_unoptimized and not view.unoptimized
+    )
     if flattered:
         yield (
-            f"caution: {_names(flattered)}: the baseline is not optimized for mobile (its weights are not"
+            f"caution: {_names([*flattered])}: the baseline is not optimized for mobile (its weights are not"
             " packed for XNNPACK, or nothing tuned its loops); a phone may run an optimized file faster,"
             " and these speedups would then be smaller"
         )
 
 
-def _slow_paths(views: Sequence[SpeedupView]) -> Iterator[str]:
+def _slow_paths(views: Sequence[ComparedWork]) -> Iterator[str]:
     """Yield which files have a way of computing that is known to be slow, of either side."""
     sides = [
-        *((view.baseline, view.baseline_setup.slow_path, view.virtual) for view in views),
+        *((view.baseline, view.baseline_slow_path, view.virtual) for view in views),
         *((view.candidate, view.slow_path, view.virtual) for view in views),
     ]
     found = dict.fromkeys(
@@ -161,7 +206,7 @@ def _slow_path_text(path: SlowPath) -> str:
 def _by_text(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Yield each text with the names of its rows."""
     names_by_text: dict[str, list[str]] = {}
-    for name, text in rows:
+    for name, text in dict.fromkeys(rows):
         names_by_text.setdefault(text, []).append(name)
     for text, names in names_by_text.items():
         yield text, _names(names)

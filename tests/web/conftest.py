@@ -14,8 +14,12 @@ from farm.config import FarmConfig
 from farm.core.base.ids import MatrixId
 from farm.core.devices.condition import Condition
 from farm.core.runs.evidence import Evidence
+from farm.database.transaction import bind_tx
+from farm.services.results.interchange.imports import keep_import, read_import, withdraw_import
 from farm.web.app import create_app_with_pages
 from farm.wire.agents.protocol import Assignment
+from farm.wire.documents.results.imports import ImportRequest
+from tests.harness.external.samples import FILES
 from tests.services.checks.test_in_run_findings import FULL, trace_of
 from tests.support.farm.changes import recorded_change
 from tests.support.farm.http_farm import served
@@ -41,6 +45,20 @@ class PageFarm:
     broken: MatrixId
     #: Still queued.
     queued: MatrixId
+
+
+def import_results(farm: FarmRig) -> None:
+    """Import three files of others: of another model, of a model of the farm, and one that is withdrawn."""
+    keep = bind_tx(keep_import, now=farm.clock.now(), actor="user:ann")
+    for name, model, device in (
+        ("executorch_v3.json", None, None),
+        ("ai_hub.json", "mobilenet_v2", "virtual-1"),
+        ("xctest.log", None, None),
+    ):
+        asked = ImportRequest.model_construct(name=name, content=FILES[name], model=model, device=device)
+        farm.write(keep, read_import(asked, None))
+    withdraw = bind_tx(withdraw_import, now=farm.clock.now(), actor="user:ben")
+    farm.write(withdraw, 3, f"of another phone {HOSTILE}")
 
 
 def fill(folder: Path) -> tuple[MatrixId, MatrixId, MatrixId]:
@@ -81,6 +99,7 @@ def fill(folder: Path) -> tuple[MatrixId, MatrixId, MatrixId]:
         broken = farm.submit(name=HOSTILE)
         host.run(fail)
         queued = farm.submit(name="waits")
+        import_results(farm)
     finally:
         farm.close()
     return finished, broken, queued

@@ -1,17 +1,15 @@
 """Variants: model files by name."""
 
-import json
 from collections.abc import Collection
-from functools import cache
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import CellId, Digest, VariantId
+from farm.core.base.ids import Digest, VariantId
 from farm.core.errors import NotFound
 from farm.core.models.variant import Manifest, Variant, variant_files, variant_name
-from farm.database.rows import find_record, is_among, is_listed, to_record
+from farm.database.rows import find_record, is_among, to_record
 from farm.database.tables import artifacts, cells, variants
 from farm.database.tables import variant_files as file_rows
 from farm.database.transaction import Tx
@@ -140,24 +138,3 @@ def variants_by_id(connection: Connection, variant_ids: Collection[VariantId]) -
     """Return variants by id, by one statement; unknown ids are missing."""
     query = _VARIANTS.where(is_among(connection, variants.c.variant_id, variant_ids))
     return {row.variant_id: to_record(Variant, row) for row in connection.execute(query)}
-
-
-def baseline_manifests(connection: Connection, cell_ids: Collection[CellId]) -> dict[CellId, Manifest]:
-    """Return the metadata of the files that planned baselines of cells run; cells without one are missing."""
-    query = _baseline_manifests_query(connection.dialect.name)
-    rows = connection.execute(query, {"cell_ids": json.dumps(list(cell_ids))}).all()
-    files = {row.variant_id: row.manifest for row in rows}
-    manifests = {variant_id: _MANIFEST.validate_python(file) for variant_id, file in files.items()}
-    return {row.cell_id: manifests[row.variant_id] for row in rows}
-
-
-# Built once: that takes longer than the answer.
-@cache
-def _baseline_manifests_query(dialect_name: str) -> sa.Select[tuple[object, ...]]:
-    its = cells.alias("its")
-    return (
-        sa.select(cells.c.cell_id, variants.c.variant_id, variants.c.manifest)
-        .join(its, sa.and_(its.c.matrix_id == cells.c.matrix_id, its.c.cell_index == cells.c.baseline_index))
-        .join(variants, variants.c.variant_id == its.c.variant_id)
-        .where(is_listed(dialect_name, cells.c.cell_id, sa.bindparam("cell_ids", type_=sa.Text())))
-    )

@@ -64,34 +64,49 @@ class Forest:
 
 def forest_plot(views: Sequence[SpeedupView]) -> Forest:
     """Return the forest plot of some comparisons, in their order."""
-    bounds = [
-        bound for view in views for bound in (view.speedup, view.ci_low, view.ci_high) if bound is not None
-    ]
-    margin = max((view.margin for view in views), default=0.0)
+    aa = [view for view in views if view.aa and view.ci_low is not None and view.ci_high is not None]
+    noise = (min(view.ci_low or 1.0 for view in aa), max(view.ci_high or 1.0 for view in aa)) if aa else None
+    return forest_of(
+        [(view.speedup, view.ci_low, view.ci_high) for view in views],
+        margin=max((view.margin for view in views), default=0.0),
+        noise=noise,
+    )
+
+
+#: A speedup with the ends of its interval.
+Estimate = tuple[float | None, float | None, float | None]
+
+
+def forest_of(
+    estimates: Sequence[Estimate], *, margin: float = 0.0, noise: tuple[float, float] | None = None
+) -> Forest:
+    """Return the forest plot of some estimates, in their order.
+
+    Args:
+        estimates: a row for each.
+        margin: as a fraction; 0 draws none.
+        noise: the interval of what is known to be equal.
+    """
+    bounds = [bound for estimate in estimates for bound in estimate if bound is not None]
     scale = log_scale(bounds, length=WIDTH, least=1 + max(1.5 * margin, 0.05))
 
     def span(low: float, high: float) -> Span:
         return Span(low=scale.place(low), high=scale.place(high))
 
-    aa = [view for view in views if view.aa and view.ci_low is not None and view.ci_high is not None]
     return Forest(
         width=WIDTH,
-        height=ROW_HEIGHT * len(views) + _AXIS_HEIGHT,
+        height=ROW_HEIGHT * len(estimates) + _AXIS_HEIGHT,
         rows=[
             ForestRow(
                 middle=ROW_HEIGHT * (place + 0.5),
-                point=None if view.speedup is None else scale.place(view.speedup),
-                interval=None
-                if view.ci_low is None or view.ci_high is None
-                else span(view.ci_low, view.ci_high),
+                point=None if speedup is None else scale.place(speedup),
+                interval=None if low is None or high is None else span(low, high),
             )
-            for place, view in enumerate(views)
+            for place, (speedup, low, high) in enumerate(estimates)
         ],
         one=scale.place(1.0),
         margin=span(1 / (1 + margin), 1 + margin) if margin else None,
-        noise=span(min(view.ci_low or 1.0 for view in aa), max(view.ci_high or 1.0 for view in aa))
-        if aa
-        else None,
+        noise=None if noise is None else span(*noise),
         ticks=[Tick(at=scale.place(value), text=ratio_tick_text(value)) for value in scale.ticks()],
     )
 

@@ -1,19 +1,21 @@
-"""Comparisons in blocks: one device, model, harness and matrix each, with its forest plot and notes."""
+"""Comparisons in blocks, each with its forest plot and notes: of one device, or of one candidate on many."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from farm.presentation.labels import device_name
 from farm.presentation.speedup_blocks import (
+    blocks_by_comparison,
     blocks_by_device,
     by_cell,
     row_name,
     setup_text,
     with_short_labels,
 )
-from farm.presentation.speedup_notes import notes
-from farm.web.charts.forest import Forest, forest_plot
+from farm.presentation.speedup_notes import notes, work_notes
+from farm.web.charts.forest import Forest, forest_of, forest_plot
 from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 
 #: The browser wraps notes.
 _NOTE_WIDTH = 10_000
@@ -51,3 +53,63 @@ def speedup_blocks(views: Iterable[SpeedupView]) -> list[SpeedupBlock]:
             )
         )
     return blocks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupBlock:
+    """One candidate against its baseline over devices, a row for each device or group of them."""
+
+    first: GroupSpeedupView
+    #: The lowest speedup first.
+    rows: Sequence[GroupSpeedupView]
+    #: Over all devices, those that are no phones apart.
+    overall: Sequence[GroupSpeedupView]
+    #: Of rows and overall.
+    forest: Forest
+    notes: Sequence[str]
+    #: Rows before these ones, and rows in total.
+    before: int
+    total: int
+
+    @property
+    def drawn(self) -> Sequence[GroupSpeedupView]:
+        """Return the rows with those over all devices below them."""
+        return [*self.rows, *self.overall]
+
+
+def group_blocks(
+    groups: Iterable[GroupSpeedupView], overall: Iterable[GroupSpeedupView], *, before: int, limit: int
+) -> list[GroupBlock]:
+    """Return comparisons over devices by candidate, with some of the rows of each.
+
+    Args:
+        groups: the rows.
+        overall: the same comparisons over all devices.
+        before: so many rows of each candidate are left out at the beginning.
+        limit: rows of each candidate at most.
+    """
+    over_all: dict[tuple[str | None, str, str, str], list[GroupSpeedupView]] = {}
+    for view in overall:
+        over_all.setdefault(_compared(view), []).append(view)
+    blocks = []
+    for block in blocks_by_comparison(groups):
+        rows = sorted(block, key=lambda view: view.speedup)
+        shown = rows[before : before + limit]
+        bottom = [] if rows[0].by is GroupBy.ALL else over_all.get(_compared(rows[0]), [])
+        estimates = [(view.speedup, view.ci_low, view.ci_high) for view in (*shown, *bottom)]
+        blocks.append(
+            GroupBlock(
+                first=rows[0],
+                rows=shown,
+                overall=bottom,
+                forest=forest_of(estimates),
+                notes=list(work_notes(rows, width=_NOTE_WIDTH)),
+                before=before,
+                total=len(rows),
+            )
+        )
+    return blocks
+
+
+def _compared(view: GroupSpeedupView) -> tuple[str | None, str, str, str]:
+    return view.model, view.harness, view.candidate, view.baseline

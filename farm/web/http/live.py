@@ -1,8 +1,8 @@
 """Live changes: one reader of the event log tells all open pages which of their rows changed.
 
 A page names the keys of its rows: `devices`, `device-ID`, `matrices`, `matrix-NUMBER`, `jobs`, `alarms`,
-`hosts`. The answer is a stream of server-sent events, each a JSON list of the keys that changed; the page
-then fetches the parts that show them. Nothing is read while no page is open.
+`hosts`, `imports`, `import-NUMBER`. The answer is a stream of server-sent events, each a JSON list of the
+keys that changed; the page then fetches the parts that show them. Nothing is read while no page is open.
 
 A browser opens a connection again that was lost, and none that was refused: by a proxy while the farm starts,
 or because its session has ended. Then the page says so, and tries again after half a minute.
@@ -51,6 +51,7 @@ _LISTS = {
     EventSubject.INCIDENT: "hosts",
     EventSubject.STANDING_MATRIX: "matrices",
     EventSubject.PROGRAM: "programs",
+    EventSubject.IMPORT: "imports",
 }
 #: What moves speedups and trends: their points have no events of their own.
 _OF_POINTS = (EventSubject.JOB, EventSubject.CHANGE)
@@ -58,7 +59,7 @@ _POINTS = "points"
 #: They move with each job of the farm, and their pages are among the dearest: they are told once in so long.
 _POINTS_S = 10.0
 #: Subjects that have a page of their own.
-_WITH_PAGE = (EventSubject.DEVICE, EventSubject.MATRIX, EventSubject.HOST)
+_WITH_PAGE = (EventSubject.DEVICE, EventSubject.MATRIX, EventSubject.HOST, EventSubject.IMPORT)
 
 
 def keys_of(subjects: Iterable[tuple[EventSubject, str]]) -> frozenset[str]:

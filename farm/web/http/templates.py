@@ -14,10 +14,16 @@ from farm.core.operations.role import Role, is_permitted
 from farm.core.results.history.change_text import effect_text, percent_text
 from farm.presentation import text
 from farm.presentation.jobs.attempt import control_text
-from farm.presentation.speedup_blocks import shown_baseline, shown_verdict
+from farm.presentation.speedup_blocks import (
+    group_name,
+    group_setup_text,
+    other_work_text,
+    shown_baseline,
+    shown_verdict,
+)
 from farm.presentation.trends import new_versions
 from farm.web.charts.trend import axis_ms
-from farm.web.http.verdict_marks import verdict_class, verdict_glyph
+from farm.web.http.verdict_marks import interval_side, verdict_class, verdict_glyph
 
 
 def _environment() -> Environment:
@@ -34,10 +40,13 @@ def _environment() -> Environment:
         "age": lambda at: text.age_text(at, datetime.now(UTC)),
         "counts": text.counts_text,
         "duration": text.duration_or_nothing,
+        "group_name": group_name,
+        "group_setup": group_setup_text,
         "input_text": input_text,
         "control_text": control_text,
         "local_time": text.local_time_text,
         "merged": text.merged_fields,
+        "other_work": other_work_text,
         "quantity": quantity_text,
         "ratio": ratio_text,
         "shown_baseline": shown_baseline,
@@ -49,11 +58,13 @@ def _environment() -> Environment:
         "with_value": _with_value,
     }
     environment.globals |= {
+        "change_text": text.change_text,
         "command_line": _command_line,
         "device_kind": text.device_kind,
         "effect_text": effect_text,
         "may": lambda caller, role: caller is not None and is_permitted(caller.role, Role(role)),
         "farm_version": __version__,
+        "interval_side": interval_side,
         "interval_text": text.interval_text,
         # Pages on the wall say otherwise.
         "is_wall": False,

@@ -24,6 +24,13 @@ _CLASSES = {
 }
 
 
+def interval_side(low: float | None, high: float | None) -> str:
+    """Return on which side of 1 an interval is, where no margin is judged: a class of a verdict."""
+    if low is None or high is None:
+        return "undecided"
+    return "faster" if low > 1 else "slower" if high < 1 else "undecided"
+
+
 def verdict_glyph(verdict: Verdict) -> str:
     """Return the glyph of a verdict: filled where the difference is beyond the margin."""
     return _GLYPHS[verdict]

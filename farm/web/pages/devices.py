@@ -24,6 +24,7 @@ from farm.store.devices.run_conditions import last_run_conditions
 from farm.store.devices.workload import count_waiting
 from farm.store.jobs.open_work import LiveRun, live_runs
 from farm.store.jobs.queues import queue_heads
+from farm.store.results.interchange.external_results import has_external_results
 from farm.web.charts.conditions import condition_plots, reference_plot
 from farm.web.http.csv_response import columns_of, csv_table_response
 from farm.web.http.page_route import PageRoute
@@ -85,6 +86,8 @@ async def get_device(request: Request, device: str, caller: Viewer, part: str | 
             "card": card,
             "remedy": find_remedy(view),
             "title": view.name,
+            # Timings of `farm live` among them.
+            "has_others": has_external_results(tx.connection, device=view.name),
             "waiting": count_waiting(tx.connection, device_ids),
             "first": queue_heads(tx.connection, device_ids).get(view.device_id),
         }

@@ -30,6 +30,7 @@ from farm.presentation.text import past_moment
 from farm.presentation.trends import csv_lines
 from farm.services.results.history.changes import change_detail, list_changes
 from farm.services.results.history.trends import list_histories
+from farm.store.results.interchange.external_results import has_external_results
 from farm.web.charts.trend import AxisUnit, Trend, axis_unit, speedup_trend, time_trend
 from farm.web.http.csv_response import csv_response
 from farm.web.http.page_route import PageRoute
@@ -101,7 +102,11 @@ async def get_history(
         views = load(tx.connection, after=SeriesId(after), limit=_SERIES)
         last = views[-1].series_id if views else None
         further = last and load(tx.connection, after=last, limit=1)
-        return {"trends": series_trends(views), "next": last if further else None}
+        return {
+            "trends": series_trends(views),
+            "next": last if further else None,
+            "has_others": bool(model) and has_external_results(tx.connection, model=model),
+        }
 
     return await render_page(
         request,

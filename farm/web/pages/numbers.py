@@ -43,6 +43,7 @@ from farm.services.results.explanations.cells import explain_cell
 from farm.services.results.explanations.jobs import cell_jobs
 from farm.store.jobs.jobs import first_open_job
 from farm.store.operations.event_log import last_events
+from farm.store.results.interchange.external_results import has_external_results
 from farm.web.charts.rounds import rounds_chart
 from farm.web.charts.strip import samples_strip, trace_strips
 from farm.web.http.csv_response import columns_of, csv_table_response
@@ -79,8 +80,11 @@ async def get_cell(
         view = explain_cell(tx.connection, CellId(cell_id))
         speedup = view.speedup
         low, high = (None, None) if speedup is None else (speedup.ci_low, speedup.ci_high)
+        model = view.candidate.manifest.model if view.candidate.manifest else None
         return {
             "cell": view,
+            # The model that others measured, too.
+            "others": model if model and has_external_results(tx.connection, model=model) else None,
             "title": f"{view.candidate.label} on {view.device.label or view.device.device_id}",
             "rounds": rounds_chart(view.rounds, low, high),
             "sides": [side for side in (view.candidate, view.baseline) if side is not None],

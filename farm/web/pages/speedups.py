@@ -1,9 +1,11 @@
-"""Speedups as a page: a forest plot for each device and model, with its table."""
+"""Speedups as a page: forest plots by device and model, or of one candidate over devices, with tables."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
 from farm.api.context import Farm
@@ -17,20 +19,22 @@ from farm.presentation.pivot import pivots
 from farm.presentation.speedup_notes import LEGEND, discovered_rows
 from farm.presentation.text import past_moment
 from farm.services.matrices.views import first_page_size
+from farm.services.results.history.group_speedups import group_speedups
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.speedups import PAGE, list_speedups
 from farm.store.matrices.matrices import get_matrix
 from farm.store.matrices.search import MatrixFilter
-from farm.web.charts.forest_blocks import speedup_blocks
-from farm.web.http.csv_response import columns_of, csv_response
+from farm.store.results.interchange.external_results import has_external_results
+from farm.web.charts.forest_blocks import group_blocks, speedup_blocks
+from farm.web.http.csv_response import columns_of, csv_response, csv_table_response
 from farm.web.http.page_route import PageRoute
-from farm.web.http.rendering import render_page
+from farm.web.http.rendering import Load, render_page
 from farm.wire.base import Count
 from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 
 router = APIRouter(route_class=PageRoute)
 
-Label = Annotated[str, Query(max_length=256)]
 
 #: Rows of a page at most.
 _ROWS = 500
@@ -63,148 +67,209 @@ _CSV_COLUMNS = (
 )
 
 
+#: Columns of comparisons over devices.
+_GROUP_COLUMNS = tuple(GroupSpeedupView.model_fields)
+#: Devices, or groups of them, of one candidate on a page.
+_GROUPS = 200
+
+ShortText = Annotated[str, Query(max_length=128)]
+LabelText = Annotated[str, Query(max_length=256)]
+TimeText = Annotated[str, Query(max_length=40)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The filters of an address, as they were typed; empty ones do not restrict."""
+
+    matrix: int | None
+    device: str
+    model: str
+    baseline: str
+    candidate: str
+    since: str
+    at: str
+    by: GroupBy | None
+    #: Of matrices of this name, and of this person.
+    name: str
+    submitted_by: str | None
+
+    @property
+    def which(self) -> MatrixFilter | None:
+        """Return which matrices count; None: all."""
+        if not (self.name or self.submitted_by):
+            return None
+        return MatrixFilter(name=self.name or None, submitted_by=self.submitted_by)
+
+    @property
+    def begin(self) -> datetime | None:
+        """Return the beginning of what counts."""
+        return past_moment(self.since or None, option="since")
+
+    @property
+    def known(self) -> datetime | None:
+        """Return the time as of which is asked."""
+        return past_moment(self.at or None, option="at")
+
+    @property
+    def choice(self) -> PairChoice | None:
+        """Return which pairs are meant; None: all."""
+        if not self.baseline and not self.candidate:
+            return None
+        return PairChoice(baseline=self.baseline or None, candidate=self.candidate or None)
+
+
+async def _asked(
+    caller: Viewer,
+    matrix: Count | None = None,
+    device: ShortText = "",
+    model: ShortText = "",
+    baseline: LabelText = "",
+    candidate: LabelText = "",
+    since: TimeText = "",
+    at: TimeText = "",
+    by: ShortText = "",
+    name: LabelText = "",
+    mine: bool = False,
+) -> Asked:
+    asked = Asked(
+        matrix=matrix,
+        device=device,
+        model=model,
+        baseline=baseline,
+        candidate=candidate,
+        since=since,
+        at=at,
+        by=_group_by(by),
+        name=name,
+        submitted_by=caller.actor if mine else None,
+    )
+    if matrix is not None and asked.begin is not None:
+        raise InvalidInput("since: goes with the comparisons of all matrices", hint="leave one of them out")
+    if matrix is not None and asked.which is not None:
+        raise InvalidInput("name and mine: go with all matrices, not with one", hint="leave them out")
+    if asked.by is not None and (matrix is not None or device or asked.which is not None):
+        raise InvalidInput(
+            "by: goes with model, baseline, candidate, since and at", hint="leave the others out"
+        )
+    return asked
+
+
+def _group_by(text: str) -> GroupBy | None:
+    # A form sends what is not chosen as an empty text.
+    if not text:
+        return None
+    if text not in [*GroupBy]:
+        raise InvalidInput(f"by: `{text}` is none of {', '.join(GroupBy)}", hint="choose one of the list")
+    return GroupBy(text)
+
+
+Wanted = Annotated[Asked, Depends(_asked)]
+
+
 @router.get("/speedups")
 async def get_speedups(
     request: Request,
     caller: Viewer,
+    asked: Wanted,
     part: str | None = None,
-    matrix: Count | None = None,
-    device: Annotated[str, Query(max_length=128)] = "",
-    model: Annotated[str, Query(max_length=128)] = "",
-    since: Annotated[str, Query(max_length=40)] = "",
-    at: Annotated[str, Query(max_length=40)] = "",
-    baseline: Label = "",
-    candidate: Label = "",
-    name: Label = "",
-    mine: bool = False,
     pivot: bool = False,
     after: Count | None = None,
 ) -> Response:
-    """Show the comparisons of a matrix, or the newest of each pair, by device or as a pivot."""
-    choice = _choice(baseline, candidate)
-    which = _which(matrix, name, caller.actor if mine else None)
-    load = _pages(matrix, choice, which, device=device, model=model, since=since, at=at)
-    size = _ROWS if matrix is not None or device or pivot else _ROWS_OF_ALL
+    """Show comparisons of a matrix, or the newest of each pair: by device, as a pivot, or over devices."""
+    matrix = asked.matrix
+    size = _ROWS if matrix is not None or asked.device or pivot else _ROWS_OF_ALL
 
     def shown(tx: Tx) -> tuple[Sequence[SpeedupView], Mapping[str, Any]]:
         # One more than fits tells whether there is another page.
-        views = load(tx, None if after is None else CellId(after), size + 1)
+        views = _page(tx, asked, None if after is None else CellId(after), size + 1)
         fits = size
         if matrix is not None and views and len(views) == _most_at_once(tx, MatrixId(matrix)):
             fits = min(size, len(views))
-            views = [*views, *load(tx, views[-1].cell_id, 1)]
+            views = [*views, *_page(tx, asked, views[-1].cell_id, 1)]
         return _page_of(views, fits)
 
     def blocks(tx: Tx) -> Mapping[str, Any]:
         views, more = shown(tx)
-        return {"blocks": speedup_blocks(views), "discoveries": discovered_rows(views), **more}
+        return {
+            "blocks": speedup_blocks(views),
+            "discoveries": discovered_rows(views),
+            "has_others": bool(asked.model) and has_external_results(tx.connection, model=asked.model),
+            **more,
+        }
 
     def table(tx: Tx) -> Mapping[str, Any]:
         views, more = shown(tx)
         return {"pivots": list(pivots(views)), **more}
 
+    def groups(tx: Tx) -> Mapping[str, Any]:
+        overall = _groups(tx, asked, GroupBy.ALL)
+        # Without a candidate, the page leads from each one to its devices.
+        is_all = asked.by is GroupBy.ALL or (asked.by is GroupBy.DEVICE and not asked.candidate)
+        rows = overall if is_all else _groups(tx, asked, asked.by or GroupBy.ALL)
+        return {
+            "groups": group_blocks(rows, overall, before=after or 0, limit=_GROUPS),
+            "is_choice": is_all and asked.by is GroupBy.DEVICE,
+            "limit": _GROUPS,
+        }
+
+    parts: dict[str, Load] = {"pivot": table} if pivot else {"blocks": blocks}
     return await render_page(
         request,
         "speedups",
         caller=caller,
         part=part,
-        parts={"pivot": table} if pivot else {"blocks": blocks},
+        parts={"groups": groups} if asked.by is not None else parts,
         title=f"Speedups of matrix {matrix}" if matrix is not None else "Speedups",
-        matrix=matrix,
-        device=device,
-        model=model,
-        since=since,
-        at=at,
-        baseline=baseline,
-        candidate=candidate,
-        name=name,
-        mine=mine,
-        pivot=pivot,
+        **asdict(asked),
+        mine=asked.submitted_by is not None,
+        pivot=pivot and asked.by is None,
         legend=LEGEND,
     )
 
 
 @router.get("/speedups.csv")
-async def get_speedups_csv(
-    caller: Viewer,
-    farm: Farm,
-    matrix: Count | None = None,
-    device: Annotated[str, Query(max_length=128)] = "",
-    model: Annotated[str, Query(max_length=128)] = "",
-    since: Annotated[str, Query(max_length=40)] = "",
-    at: Annotated[str, Query(max_length=40)] = "",
-    baseline: Label = "",
-    candidate: Label = "",
-    name: Label = "",
-    mine: bool = False,
-) -> Response:
+async def get_speedups_csv(_: Viewer, farm: Farm, asked: Wanted) -> Response:
     """Return the comparisons with their numbers in full."""
-    choice = _choice(baseline, candidate)
-    which = _which(matrix, name, caller.actor if mine else None)
-    load = _pages(matrix, choice, which, device=device, model=model, since=since, at=at)
+    if asked.by is not None:
+        by = GroupBy.ALL if asked.by is GroupBy.DEVICE and not asked.candidate else asked.by
+        views = await farm.database.read_async(farm.bind(_groups), asked, by)
+        return await csv_table_response(f"speedups-by-{by}", views, columns_of(*_GROUP_COLUMNS))
 
     async def page(last: SpeedupView | None) -> list[SpeedupView]:
         behind = None if last is None else last.cell_id
-        return await farm.database.read_async(farm.bind(load), behind, PAGE)
+        return await farm.database.read_async(farm.bind(_page), asked, behind, PAGE)
 
-    name = "speedups" if matrix is None else f"speedups-{matrix}"
+    name = "speedups" if asked.matrix is None else f"speedups-{asked.matrix}"
     return await csv_response(name, page, columns_of(*_CSV_COLUMNS))
 
 
-def _choice(baseline: str, candidate: str) -> PairChoice | None:
-    """Return the pairs that are asked for; None: those that were planned."""
-    if not (baseline or candidate):
-        return None
-    return PairChoice(baseline=baseline or None, candidate=candidate or None)
-
-
-def _which(matrix: int | None, name: str, submitted_by: str | None) -> MatrixFilter | None:
-    """Return which matrices count; None: all.
-
-    Raises:
-        InvalidInput: a matrix is given, too.
-    """
-    if not (name or submitted_by):
-        return None
-    if matrix is not None:
-        raise InvalidInput("name and mine: go with all matrices, not with one", hint="leave them out")
-    return MatrixFilter(name=name or None, submitted_by=submitted_by)
-
-
-def _pages(
-    matrix: int | None,
-    choice: PairChoice | None,
-    which: MatrixFilter | None,
-    *,
-    device: str,
-    model: str,
-    since: str,
-    at: str,
-) -> Callable[[Tx, CellId | None, int], list[SpeedupView]]:
-    """Return the function that reads comparisons behind a cell, so many at most.
-
-    Raises:
-        InvalidInput: a time is none, or one is given with a matrix.
-    """
-    begin, known = past_moment(since or None, option="since"), past_moment(at or None, option="at")
-    if matrix is not None and begin is not None:
-        raise InvalidInput("since: goes with the comparisons of all matrices", hint="leave one of them out")
+def _page(tx: Tx, asked: Asked, after: CellId | None, limit: int) -> list[SpeedupView]:
+    """Return comparisons behind a cell, so many at most."""
     filters: dict[str, Any] = {
-        "at": known,
-        "device": device or None,
-        "model": model or None,
+        "at": asked.known,
+        "device": asked.device or None,
+        "model": asked.model or None,
+        "choice": asked.choice,
         "across_controls": False,
-        "choice": choice,
     }
+    if asked.matrix is None:
+        return list_latest_speedups(
+            tx.connection, which=asked.which, since=asked.begin, after=after, limit=limit, **filters
+        )
+    return list_speedups(tx.connection, matrix_id=MatrixId(asked.matrix), after=after, limit=limit, **filters)
 
-    def page(tx: Tx, after: CellId | None, limit: int) -> list[SpeedupView]:
-        if matrix is None:
-            return list_latest_speedups(
-                tx.connection, which=which, since=begin, after=after, limit=limit, **filters
-            )
-        return list_speedups(tx.connection, matrix_id=MatrixId(matrix), after=after, limit=limit, **filters)
 
-    return page
+def _groups(tx: Tx, asked: Asked, by: GroupBy) -> list[GroupSpeedupView]:
+    """Return comparisons over devices."""
+    return group_speedups(
+        tx.connection,
+        by,
+        model=asked.model or None,
+        baseline=asked.baseline or None,
+        candidate=asked.candidate or None,
+        since=asked.begin,
+        at=asked.known,
+    )
 
 
 def _most_at_once(tx: Tx, matrix_id: MatrixId) -> int:

@@ -73,5 +73,8 @@ def test_two_tools_are_compared_in_their_blocks_with_the_flags_of_each(
     assert "clock of slow_tool: one pass" in table
     assert "clock of quick_tool: one loop, without copies" in table
     assert "slow_tool, quick_tool, matrix 1" in table
+    [group] = [view for view in farm.cli("speedups", "--by", "all") if view["candidate"] == row["candidate"]]
+    assert (group["baseline_harness"], group["clocks_differ"]) == ("slow_tool", True)
+    assert "its clock covers other work" in farm.text("speedups", "--by", "all")
     again = farm.cli("rerun", str(jobs[-1]["attempts"][-1]), "--no-watch")
     assert again["jobs"] > 0

@@ -23,6 +23,7 @@ from tests.support.farm.changes import recorded_change
 from tests.support.farm.http_farm import served
 from tests.support.farm.points import compute_points
 from tests.support.farm.service_fixture import FarmRig, ended, good_evidence, plan_of, torch_output
+from tests.web.conftest import import_results
 
 _COOL = Condition(
     taken_at=datetime(2031, 2, 3, tzinfo=UTC),
@@ -82,6 +83,7 @@ def fill(folder: Path) -> None:
         cordon = bind_tx(change_admin, now=farm.clock.now(), actor="user:ann")
         farm.write(cordon, "virtual-2", AdminEvent.CORDONED, OperatorRequest(by="ann", reason="new battery"))
         farm.submit(name="waits")
+        import_results(farm)
     finally:
         farm.close()
 

@@ -37,6 +37,18 @@ _FILTERED: tuple[tuple[str, dict[str, str]], ...] = (
     ("/speedups", {"model": "mobilenet_v2", "at": "2026-01-01"}),
     ("/speedups", {"matrix": "1", "baseline": "int8-core", "candidate": "float32"}),
     ("/speedups", {"name": "two precisions", "mine": "true"}),
+    ("/speedups", {"by": "device", "candidate": "int8", "baseline": "float32", "since": "30d"}),
+    (
+        "/imports/results",
+        {
+            "import_id": "2",
+            "model": "mobilenet_v2",
+            "device": "virtual-1",
+            "tool": "Qualcomm AI Hub",
+            "metric": "first_load_time",
+            "withdrawn": "true",
+        },
+    ),
 )
 
 

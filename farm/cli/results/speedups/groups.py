@@ -12,17 +12,28 @@ from farm.cli.shell.tables import Listing, name, number
 from farm.core.base.units import ratio_text
 from farm.core.errors import InvalidInput
 from farm.presentation.labels import short_labels
-from farm.presentation.speedup_blocks import baseline_text
-from farm.presentation.text import EMPTY_CELL, change_text, interval_text
+from farm.presentation.speedup_blocks import (
+    blocks_by_comparison,
+    group_name,
+    group_setup_text,
+    other_work_text,
+)
+from farm.presentation.speedup_notes import work_notes
+from farm.presentation.text import change_text, interval_text
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 
 ByOption = Annotated[
     GroupBy | None,
-    typer.Option("--by", help="Over the devices of one device model, SoC or Android release, or over all."),
+    typer.Option(
+        "--by",
+        help="Over the devices of one device model, SoC or Android release, or over all; or a row for each"
+        " device.",
+    ),
 ]
 _LEGEND = (
     "Each device counts once, with its newest session. Speedup and time: geometric\n"
-    "means over devices. Interval: 95 %, Student's t over devices, from three on.\n"
+    "means over devices. Interval: 95 %, Student's t over devices, from three on;\n"
+    "of one device, over the rounds of that session, from five on.\n"
     "All devices: the lowest and the highest. n of N: devices that measured both\n"
     "sides, of those of the group that measured the model."
 )
@@ -48,31 +59,39 @@ _group_table = Listing[GroupSpeedupView](
     number("all devices", lambda view: interval_text(view.low, view.high)),
     number("time", lambda view: change_text(view.baseline_ns, view.candidate_ns)),
     number("devices", lambda view: f"{view.devices} of {view.of_devices}"),
+    name("but", other_work_text, is_shown=lambda views: any(map(other_work_text, views))),
 )
+_device_table = Listing[GroupSpeedupView](
+    name("device", group_name),
+    number("speedup", lambda view: ratio_text(view.speedup)),
+    number("interval", lambda view: interval_text(view.ci_low, view.ci_high)),
+    number("time", lambda view: change_text(view.baseline_ns, view.candidate_ns)),
+    number("rounds", lambda view: view.rounds),
+    name("but", other_work_text, is_shown=lambda views: any(map(other_work_text, views))),
+)
+#: Of notes below a table.
+_WIDTH = 80
 
 
 def group_tables(views: Sequence[GroupSpeedupView]) -> RenderableType:
-    """Return a table for each group, model and baseline, with a legend."""
+    """Return a table for each group, model and baseline, or for all devices by themselves, with a legend."""
     if not views:
         return Text("No comparisons yet: `farm matrix list` shows the progress of matrices.")
     parts: list[RenderableType] = []
+    if views[0].by is GroupBy.DEVICE:
+        for rows in blocks_by_comparison(views):
+            heading = f"{rows[0].candidate}: {group_setup_text(rows[0])}"
+            parts += [Text(heading, style="bold"), _device_table(rows)]
+            parts += [*map(Text, work_notes(rows, width=_WIDTH)), Text("")]
+        return Group(*parts, Text(_LEGEND, style="dim"))
     for _, own in groupby(sorted(views, key=_table_key), key=_table_key):
         rows = list(own)
         short = short_labels([rows[0].baseline, *(row.candidate for row in rows)])
         rows = [row.model_copy(update={"candidate": short[row.candidate]}) for row in rows]
-        parts += [Text(_group_text(rows[0]), style="bold"), Text(_setup_text(rows[0]))]
-        parts += [_group_table(rows), Text("")]
+        parts += [Text(group_name(rows[0]), style="bold"), Text(group_setup_text(rows[0]))]
+        parts += [_group_table(rows), *map(Text, work_notes(rows, width=_WIDTH)), Text("")]
     return Group(*parts, Text(_LEGEND, style="dim"))
 
 
 def _table_key(view: GroupSpeedupView) -> tuple[str, bool, str, str, str]:
     return view.group or "", view.virtual, view.model or "", view.harness, view.baseline
-
-
-def _group_text(view: GroupSpeedupView) -> str:
-    return f"{view.group or EMPTY_CELL}{' (virtual)' if view.virtual else ''}"
-
-
-def _setup_text(view: GroupSpeedupView) -> str:
-    setup = ", ".join(filter(None, [view.model, view.harness]))
-    return f"{setup}; baseline {baseline_text(view.baseline, unoptimized=view.baseline_unoptimized)}"

@@ -10,8 +10,14 @@ from farm.core.devices.controls import ControlLevel
 from farm.core.results.counted_rounds import best_of_rounds, rounds_of_one_build, rounds_of_one_kind
 from farm.core.results.pairing import MeasuredValue
 from farm.core.results.speedup import PairedMeans
-from farm.core.results.statistics.interval import mean_and_variance, step_variance
-from farm.core.runs.measurement import COUNTED
+from farm.core.results.statistics.interval import (
+    CONFIDENCE,
+    bounded_exp,
+    mean_and_variance,
+    step_variance,
+)
+from farm.core.runs.measurement import COUNTED, MIN_ROUNDS
+from farm.core.runs.stats import t_quantile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +96,16 @@ def own_values(measured: Sequence[MeasuredValue], builds: Mapping[FactsId, int])
         facts_id=counted[-1].facts_id,
         control_level=counted[-1].control_level,
     )
+
+
+def session_interval(
+    speedup: float | None, *, se_speedup: float | None, rounds: int
+) -> tuple[float, float] | tuple[None, None]:
+    """Return the 95 % interval of a session's speedup by its rounds alone; none of fewer than five."""
+    if speedup is None or se_speedup is None or rounds < MIN_ROUNDS:
+        return None, None
+    half = t_quantile((1 + CONFIDENCE) / 2, rounds - 1) * se_speedup
+    return bounded_exp(math.log(speedup) - half), bounded_exp(math.log(speedup) + half)
 
 
 def _standard_error(values: Sequence[MeasuredValue]) -> float | None:

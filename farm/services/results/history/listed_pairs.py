@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
@@ -23,7 +23,13 @@ from farm.store.results.history.chosen_sides import (
     measured_sides,
     newest_sides,
 )
-from farm.store.results.history.newest_points import Comparison, DevicePoint, SlotPair, list_comparisons
+from farm.store.results.history.newest_points import (
+    Comparison,
+    DevicePoint,
+    PointError,
+    SlotPair,
+    list_comparisons,
+)
 from farm.store.results.history.points import (
     PairCell,
     PairKey,
@@ -249,8 +255,11 @@ class PairsAgainst(ListedPairs):
 class PointsAgainst:
     """The newest points of chosen pairs, and what each of them compares."""
 
-    by_slots: Mapping[SlotPair, Sequence[DevicePoint]]
-    comparisons: Sequence[Comparison]
+    by_slots: Mapping[SlotPair, Sequence[DevicePoint]] = field(default_factory=dict)
+    comparisons: Sequence[Comparison] = ()
+    #: By cells and the slots of their baselines.
+    baseline_cells: Mapping[tuple[CellId, int | None], CellId] = field(default_factory=dict)
+    errors: Mapping[tuple[CellId, int | None], PointError] = field(default_factory=dict)
 
 
 def points_against(
@@ -280,7 +289,7 @@ def points_against(
         if not without:
             raise
         # Words that mean several cells of a device select among planned pairs only.
-        return PointsAgainst(by_slots={}, comparisons=())
+        return PointsAgainst()
     sides = {SeriesId(number) for key in keys for number in (key.series_id, key.baseline_series_id)}
     slots = slots_of_series(connection, sides)
     by_key = {
@@ -294,6 +303,8 @@ def points_against(
         )
     found: defaultdict[SlotPair, list[DevicePoint]] = defaultdict(list)
     comparisons: dict[SlotPair, Comparison] = {}
+    baseline_cells: dict[tuple[CellId, int | None], CellId] = {}
+    errors: dict[tuple[CellId, int | None], PointError] = {}
     for compared in pairs.compared(further, across_controls=False):
         newest = compared[0]
         means = newest.means()
@@ -305,6 +316,9 @@ def points_against(
         own = SlotPair(slots[series_id], slots[baseline_id])
         cell = newest.candidate
         comparisons[own] = Comparison(own, cell.model, cell.harness, cell.label, newest.baseline.label)
+        place = cell.cell_id, own.baseline_slot
+        baseline_cells[place] = newest.baseline.cell_id
+        errors[place] = PointError(cell.device_id, means.rounds, means.standard_error)
         found[own].append(
             DevicePoint(
                 device_id=cell.device_id,
@@ -315,7 +329,9 @@ def points_against(
                 ended_us=max(value.measured_us for side in newest.sides for value in side),
             )
         )
-    return PointsAgainst(by_slots=found, comparisons=[*comparisons.values()])
+    return PointsAgainst(
+        by_slots=found, comparisons=[*comparisons.values()], baseline_cells=baseline_cells, errors=errors
+    )
 
 
 def _inputs(connection: Connection, cells: Sequence[PairCell]) -> dict[CellId, SpeedupInputs]:

@@ -12,10 +12,7 @@ from farm.core.base.spec_errors import name_hint
 from farm.core.devices.device import DeviceFacts
 from farm.core.devices.software_version import build_names
 from farm.core.errors import NotFound
-from farm.core.results.history.session_point import SessionPoint
-from farm.core.results.statistics.interval import CONFIDENCE, bounded_exp
-from farm.core.runs.measurement import MIN_ROUNDS
-from farm.core.runs.stats import t_quantile
+from farm.core.results.history.session_point import SessionPoint, session_interval
 from farm.harness.registry import harness_names
 from farm.services.results.history.chosen_cells import candidate_filter
 from farm.services.results.history.session_points import pending_points
@@ -226,9 +223,7 @@ def _point_view(
     assert values.time_ns is not None
     speedup = None if values.baseline_ns is None else values.baseline_ns / values.time_ns
     log_speedup = None if speedup is None else math.log(speedup)
-    half = None
-    if values.se_speedup is not None and values.rounds >= MIN_ROUNDS:
-        half = t_quantile((1 + CONFIDENCE) / 2, values.rounds - 1) * values.se_speedup
+    low, high = session_interval(speedup, se_speedup=values.se_speedup, rounds=values.rounds)
     is_compared = point.baseline_series_id is not None
     return HistoryPoint.of(
         values,
@@ -236,8 +231,8 @@ def _point_view(
         cell,
         time_ns=values.time_ns,
         speedup=speedup,
-        ci_low=None if half is None or log_speedup is None else bounded_exp(log_speedup - half),
-        ci_high=None if half is None or log_speedup is None else bounded_exp(log_speedup + half),
+        ci_low=low,
+        ci_high=high,
         log_time=math.log(values.time_ns),
         log_speedup=log_speedup,
         baseline_variant_digest=cell.baseline_variant_digest if is_compared else None,

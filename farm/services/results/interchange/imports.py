@@ -124,10 +124,7 @@ def withdraw_import(tx: Tx, import_id: int, reason: str) -> ImportView:
     """
     check_text(reason, "the reason")
     moved = external_results.withdraw_import(tx, import_id, reason)
-    row = external_results.find_import(tx.connection, import_id)
-    if row is None:
-        raise NotFound(f"there is no import {import_id}", hint="`farm import list` names them")
-    view = ImportView.model_validate(row)
+    view = get_import_view(tx.connection, import_id)
     if not moved:
         raise Conflict(
             f"import {import_id} was withdrawn by {view.withdrawn_by} already",
@@ -140,6 +137,24 @@ def import_views(connection: Connection, *, after: int, limit: int) -> list[Impo
     """Return the next imported files, withdrawn ones, too."""
     rows = external_results.list_imports(connection, after=after, limit=limit)
     return [ImportView.model_validate(row) for row in rows]
+
+
+def last_import_views(connection: Connection, *, before: int | None = None, limit: int) -> list[ImportView]:
+    """Return the newest imported files, or those before a number, the newest first; withdrawn ones, too."""
+    rows = external_results.last_imports(connection, before=before, limit=limit)
+    return [ImportView.model_validate(row) for row in rows]
+
+
+def get_import_view(connection: Connection, import_id: int) -> ImportView:
+    """Return an imported file.
+
+    Raises:
+        NotFound: there is no such import.
+    """
+    row = external_results.find_import(connection, import_id)
+    if row is None:
+        raise NotFound(f"there is no import {import_id}", hint="`farm import list` names them")
+    return ImportView.model_validate(row)
 
 
 def external_result_views(

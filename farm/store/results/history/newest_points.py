@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -14,7 +14,7 @@ from farm.core.base.ids import CellId, DeviceId, MatrixId
 from farm.core.base.microseconds import to_microseconds
 from farm.core.results.history.session_point import SessionPoint
 from farm.core.results.statistics.log_sums import LogSums
-from farm.database.rows import rows_query, rows_text
+from farm.database.rows import is_among, rows_query, rows_text
 from farm.database.tables import cells, devices, points, programs, series, variants
 
 
@@ -28,6 +28,20 @@ class DevicePoint(NamedTuple):
     baseline_ns: float
     #: As it is stored, in microseconds since 1970: to make times of a thousand takes as long as to read them.
     ended_us: int
+
+
+class PointError(NamedTuple):
+    """How well the rounds of a point agree."""
+
+    device_id: DeviceId
+    rounds: int
+    #: Of the mean logarithm of the speedup; None of fewer than two rounds.
+    se_speedup: float | None
+
+    @classmethod
+    def of(cls, point: SessionPoint) -> Self:
+        """Return that of a point that is not stored."""
+        return cls(point.device_id, point.values.rounds, point.values.se_speedup)
 
 
 class SlotPair(NamedTuple):
@@ -53,8 +67,9 @@ class Comparison(NamedTuple):
 
 
 class DeviceTrait(StrEnum):
-    """What devices can have in common: a column of theirs."""
+    """What devices can have in common: a column of theirs, or what no other one has."""
 
+    NAME = "name"
     DEVICE_MODEL = "device_model"
     SOC = "soc"
     ANDROID = "android"
@@ -162,6 +177,12 @@ def _comparison(row: Sequence[Any]) -> Comparison:
     return Comparison(SlotPair(slot, baseline_slot), *names)
 
 
+def _column(trait: DeviceTrait) -> sa.ColumnElement[Any]:
+    if trait is DeviceTrait.NAME:
+        return sa.func.coalesce(devices.c.label, devices.c.device_id)
+    return devices.c[trait]
+
+
 class DeviceGroup(NamedTuple):
     """What devices have in common: a trait, or None if they are grouped by none, and being virtual or not."""
 
@@ -173,7 +194,7 @@ class NewestSums(NamedTuple):
     """The newest numbers of a comparison on the devices of a group, added up."""
 
     sums: LogSums
-    #: One of its cells.
+    #: The last of its cells.
     cell_id: CellId
     #: The end of the last session.
     ended_us: int
@@ -224,7 +245,7 @@ def _sums_query(trait: DeviceTrait | None, has_since: bool, has_without: bool) -
             points.c.cell_id,
             sa.type_coerce(points.c.ended_at, sa.BigInteger).label("ended_us"),
             devices.c.virtual,
-            (sa.null() if trait is None else devices.c[trait]).label("trait"),
+            (sa.null() if trait is None else _column(trait)).label("trait"),
             (baseline - time).label("speedup"),
             time.label("time"),
             baseline.label("baseline"),
@@ -240,7 +261,7 @@ def _sums_query(trait: DeviceTrait | None, has_since: bool, has_without: bool) -
     return (
         sa.select(
             sa.func.count(),
-            sa.func.min(of.c.cell_id),
+            sa.func.max(of.c.cell_id),
             sa.func.max(of.c.ended_us),
             of.c.virtual,
             of.c.trait,
@@ -284,7 +305,7 @@ def count_devices_with_model(
     of_slots = sa.exists().where(
         newest, points.c.slot == besides.slot, points.c.baseline_slot == besides.baseline_slot
     )
-    groups = [devices.c.virtual, *([] if trait is None else [devices.c[trait]])]
+    groups = [devices.c.virtual, *([] if trait is None else [_column(trait)])]
     query = (
         sa.select(sa.func.count(), *groups)
         .where(devices.c.facts_id.is_not(None), devices.c.device_id.not_in(list(without)))
@@ -326,6 +347,17 @@ def compared_on_devices(
     return found
 
 
+def errors_of_points(
+    connection: Connection, cell_ids: Collection[CellId]
+) -> dict[tuple[CellId, int | None], PointError]:
+    """Return how well the rounds of stored points agree, by their cells and baselines' slots."""
+    query = sa.select(
+        points.c.cell_id, points.c.baseline_slot, points.c.device_id, points.c.rounds, points.c.se_speedup
+    )
+    rows = connection.execute(query.where(is_among(connection, points.c.cell_id, cell_ids))).all()
+    return {(cell_id, slot): PointError(*error) for cell_id, slot, *error in rows}
+
+
 def devices_by_group(connection: Connection, trait: DeviceTrait | None) -> dict[DeviceGroup, list[DeviceId]]:
     """Return the devices whose facts are known by a trait, if one is given, and by being virtual or not."""
     rows = connection.execute(_traits_query(connection.dialect.name, trait)).all()
@@ -336,6 +368,6 @@ def devices_by_group(connection: Connection, trait: DeviceTrait | None) -> dict[
 def _traits_query(dialect_name: str, trait: DeviceTrait | None) -> sa.Select[Any]:
     """Return the query of one row for each group: rows of a thousand devices would take longer to make."""
     listed = sa.func.json_agg if dialect_name == "postgresql" else sa.func.json_group_array
-    groups = [devices.c.virtual] if trait is None else [devices.c.virtual, devices.c[trait]]
+    groups = [devices.c.virtual] if trait is None else [devices.c.virtual, _column(trait)]
     query = sa.select(listed(devices.c.device_id, type_=sa.JSON()), *groups)
     return query.where(devices.c.facts_id.is_not(None)).group_by(*groups)

@@ -92,6 +92,14 @@ def list_imports(connection: Connection, *, after: int = 0, limit: int) -> list[
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
+def last_imports(connection: Connection, *, before: int | None = None, limit: int) -> list[dict[str, Any]]:
+    """Return the newest imported files, or those before a number, the newest first."""
+    query = sa.select(imports).order_by(imports.c.import_id.desc()).limit(limit)
+    if before is not None:
+        query = query.where(imports.c.import_id < before)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
 def find_import(connection: Connection, import_id: int) -> dict[str, Any] | None:
     """Return an imported file, or None."""
     row = connection.execute(sa.select(imports).where(imports.c.import_id == import_id)).mappings().first()
@@ -123,3 +131,11 @@ def list_external_results(
     if not wanted.withdrawn:
         query = query.where(imports.c.withdrawn_at.is_(None))
     return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def has_external_results(
+    connection: Connection, *, model: str | None = None, device: str | None = None
+) -> bool:
+    """Return whether results of others that were not withdrawn are of this model, or of this device."""
+    wanted = ExternalFilter(model=model, device=device)
+    return bool(list_external_results(connection, wanted, after=0, limit=1))

@@ -9,7 +9,14 @@ from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId, is_
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.jobs.run_order import RunOrder
 from farm.core.matrices.matrix import RejectionKind
-from farm.core.models.variant import MOST_INPUTS, NAME_RULE, Manifest, TensorSpec, find_invalid_name
+from farm.core.models.variant import (
+    MOST_INPUTS,
+    NAME_RULE,
+    Manifest,
+    SlowPath,
+    TensorSpec,
+    find_invalid_name,
+)
 from farm.core.results.looks.basis import IntervalBasis
 from farm.core.results.metric_comparison import MetricComparison
 from farm.core.results.speedup import LeftOut
@@ -267,6 +274,21 @@ class SpeedupView(CellSetup):
     #: The metrics besides the time that the matrix names.
     metrics: tuple[MetricComparison, ...]
     measured_until: datetime
+
+    @property
+    def baseline_harness(self) -> str:
+        """Return the harness of the baseline."""
+        return self.baseline_setup.harness
+
+    @property
+    def baseline_unoptimized(self) -> bool:
+        """Return whether the baseline's file is one that phones could run faster."""
+        return self.baseline_setup.unoptimized
+
+    @property
+    def baseline_slow_path(self) -> SlowPath | None:
+        """Return what the baseline's file shows of a way of computing that is known to be slow."""
+        return self.baseline_setup.slow_path
 
 
 class GateRowView(Wire):

@@ -9,7 +9,7 @@ from pydantic import Field
 from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, MatrixId, SeriesId
 from farm.core.base.setting_values import SettingValue
 from farm.core.devices.controls import ControlLevel
-from farm.core.models.variant import Format, PrecisionWord
+from farm.core.models.variant import Format, PrecisionWord, SlowPath
 from farm.core.results.history.recorded_change import ChangeCause, ChangeState
 from farm.wire.base import Count, WholeNumber, Wire
 from farm.wire.documents.files.programs import Text
@@ -137,6 +137,8 @@ class GroupBy(StrEnum):
     ANDROID = "android"
     #: All devices are one group.
     ALL = "all"
+    #: Each device is a group of its own.
+    DEVICE = "device"
 
 
 class GroupSpeedupView(Wire):
@@ -155,12 +157,27 @@ class GroupSpeedupView(Wire):
     #: Whether the baseline's file is one that phones could run faster, as `unoptimized` of a cell's setup.
     baseline_unoptimized: bool = False
     candidate: str
+    #: Of the candidate's file: as of the baseline's, and what it shows of a way of computing that is known to
+    #: be slow.
+    unoptimized: bool = False
+    slow_path: SlowPath | None = None
+    baseline_slow_path: SlowPath | None = None
+    #: What the clocks of candidate and baseline cover, and over which tokens, and whether that differs: as in
+    #: a speedup of one device.
+    baseline_harness: str | None = None
+    clock_covers: str | None = None
+    baseline_clock_covers: str | None = None
+    clocks_differ: bool = False
+    tokens: str | None = None
+    baseline_tokens: str | None = None
+    tokens_differ: bool = False
     #: Devices that have measured both sides, of those of the group that have measured the model.
     devices: int
     of_devices: int
     #: Geometric mean over devices.
     speedup: float
-    #: The 95 % interval, Student's t over devices; None of fewer than three.
+    #: The 95 % interval, Student's t over devices; None of fewer than three. Of one device, by the rounds of
+    #: its session alone; None of fewer than five.
     ci_low: float | None
     ci_high: float | None
     #: The lowest and the highest of the devices.
@@ -171,6 +188,10 @@ class GroupSpeedupView(Wire):
     candidate_ns: float
     #: The newest measurement that entered.
     measured_until: datetime
+    #: Where each device is a group: which one, the cell of its newest session, and the rounds that count.
+    device_id: DeviceId | None = None
+    cell_id: CellId | None = None
+    rounds: int | None = None
 
 
 class RetractRequest(Wire):

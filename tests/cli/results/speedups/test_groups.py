@@ -59,3 +59,27 @@ def test_another_group_or_baseline_has_a_table_of_its_own() -> None:
     assert "-" in printed
     assert sum(line.startswith("candidate") for line in printed) == 3
     assert max(map(len, printed)) <= 80
+
+
+def test_what_differs_between_both_sides_stands_in_the_row_and_below_the_table() -> None:
+    other = {"baseline_harness": "benchmark_model", "clock_covers": "forward()", "clocks_differ": True}
+    printed = lines(view(**other, baseline_clock_covers="Invoke()"), view(candidate="float16 torchscript"))
+    text = " ".join(" ".join(printed).split())
+    assert "other clock" in text
+    assert "clock of benchmark_model: Invoke() clock of speed_benchmark_torch: forward()" in text
+    assert "caution: int8-core: its clock covers other work than the baseline's, or may" in text
+    tokens = {"tokens_differ": True, "tokens": "64 tokens", "baseline_tokens": "128 tokens"}
+    text = " ".join(" ".join(lines(view(**tokens))).split())
+    assert "other tokens" in text
+    assert "its tokens are other than the baseline's, or may be: 64 tokens; the baseline: 128 tokens" in text
+    assert max(map(len, printed)) <= 80
+
+
+def test_devices_by_themselves_are_the_rows_of_one_table() -> None:
+    own = {"by": GroupBy.DEVICE, "devices": 1, "of_devices": 1, "rounds": 5, "virtual": False}
+    printed = lines(view(group="phone-1", **own), view(group="phone-2", ci_low=None, ci_high=None, **own))
+    assert printed[0].startswith("int8-core torchscript: mobilenet_v2, speed_benchmark_torch; baseline")
+    rows = [line.split() for line in printed if line.startswith(("device ", "phone-"))]
+    assert [row[0] for row in rows] == ["device", "phone-1", "phone-2"]
+    assert rows[1] == ["phone-1", "1.90x", "1.80", "to", "2.00", "80.0", "→", "42.0", "ms", "5"]
+    assert max(map(len, printed)) <= 80

@@ -69,7 +69,38 @@ def test_a_group_counts_each_device_once_with_its_newest_session(farm: FarmRig, 
     assert everything.devices == 4
 
 
-def test_a_comparison_over_devices_takes_four_statements_and_no_facts(farm: FarmRig, host: HostRig) -> None:
+def test_a_row_for_each_device_is_what_the_row_over_all_is_made_of(farm: FarmRig, host: HostRig) -> None:
+    for number in (2, 3):
+        host.plug_in(f"phone-{number}")
+    host.earn_health()
+    farm.submit(devices={"virtual": True}, rounds=5)
+    host.run(Unsteady(farm))
+    pending = farm.read(group_speedups, GroupBy.DEVICE, candidate="int8")
+    compute_points(farm)
+    rows = farm.read(group_speedups, GroupBy.DEVICE, candidate="int8")
+    assert rows == pending
+    (over_all,) = farm.read(group_speedups, GroupBy.ALL)
+    assert [(row.group, row.device_id, row.devices, row.of_devices, row.rounds) for row in rows] == [
+        (name, name, 1, 1, 5) for name in ("phone-1", "phone-2", "phone-3")
+    ]
+    logs = [math.log(row.speedup) for row in rows]
+    assert over_all.speedup == pytest.approx(math.exp(math.fsum(logs) / 3))
+    assert (over_all.low, over_all.high) == (
+        min(row.speedup for row in rows),
+        max(row.speedup for row in rows),
+    )
+    # Each interval is that of the session in its history.
+    for row in rows:
+        (trend,) = [view for view in farm.read(list_histories, device=row.group) if view.baseline]
+        (point,) = trend.points
+        assert (row.cell_id, row.ci_low, row.ci_high) == (point.cell_id, point.ci_low, point.ci_high)
+        assert row.speedup == pytest.approx(point.speedup)
+    assert farm.read(group_speedups, GroupBy.DEVICE, candidate="int8", at=farm.clock.now()) == rows
+    with pytest.raises(InvalidInput, match="one candidate"):
+        farm.read(group_speedups, GroupBy.DEVICE)
+
+
+def test_a_comparison_over_devices_takes_seven_statements_and_no_facts(farm: FarmRig, host: HostRig) -> None:
     def statements(connection: Connection) -> list[str]:
         with sent_to(connection) as sent:
             group_speedups(connection, GroupBy.DEVICE_MODEL, model="mobilenet_v2")
@@ -81,7 +112,7 @@ def test_a_comparison_over_devices_takes_four_statements_and_no_facts(farm: Farm
         compute_points(farm)
         found = farm.read(statements)
         assert len(farm.read(group_speedups, GroupBy.DEVICE_MODEL)) == groups
-        assert len(found) == 4, found
+        assert len(found) == 7, found
         assert not [sql for sql in found if "device_facts" in sql]
         host.plug_in("phone-3", device_model="another one")
         host.earn_health()
