@@ -1,28 +1,12 @@
 """The state of a cell of a matrix: what came of it, in five words that exclude each other."""
 
 from collections.abc import Iterator, Mapping
-from enum import StrEnum
 from typing import Protocol
 
 from farm.core.base.ids import AttemptId
 from farm.core.jobs.job import JobState
-from farm.core.runs.measurement import COUNTED, Outcome
+from farm.core.runs.measurement import COUNTED, CellState, Outcome
 from farm.presentation.text import plural, with_attempt
-
-
-class CellState(StrEnum):
-    """What came of a cell so far."""
-
-    #: It has a measurement that counts.
-    VALID = "valid"
-    #: It was measured, and no measurement counts: its quality says why.
-    REFUSED = "refused"
-    #: Its runs failed, by the variant's or the harness's doing.
-    FAILED = "failed"
-    #: Device, harness and file do not go together.
-    UNSUPPORTED = "unsupported"
-    #: Nothing came of it: it waits, runs for the first time, or was ended.
-    NOT_RUN = "not run"
 
 
 class CellOutcome(Protocol):

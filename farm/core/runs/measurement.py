@@ -70,6 +70,23 @@ MEMORY_METRICS = (PEAK_RSS, MEDIAN_RSS, PEAK_SWAP)
 COMPUTED_METRICS = (*MEMORY_METRICS, *ENERGY_METRICS)
 #: Measurements of these qualities enter a speedup.
 COUNTED = frozenset({Quality.VALID, Quality.NOISY})
+
+
+class CellState(StrEnum):
+    """What came of a cell so far."""
+
+    #: It has a measurement that counts.
+    VALID = "valid"
+    #: It was measured, and no measurement counts: its quality says why.
+    REFUSED = "refused"
+    #: Its runs failed, by the variant's or the harness's doing.
+    FAILED = "failed"
+    #: Device, harness and file do not go together.
+    UNSUPPORTED = "unsupported"
+    #: Nothing came of it: it waits, runs for the first time, or was ended.
+    NOT_RUN = "not run"
+
+
 #: In those of these the device slowed itself down.
 DISTURBED = frozenset({Quality.CAPPED, Quality.THROTTLED, Quality.SWAPPED})
 

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from farm.core.base.ids import AttemptId, JobId
 from farm.core.jobs.job import JobState
-from farm.core.runs.measurement import Quality
-from farm.presentation.cell_state import CellState, state_of_counts
+from farm.core.runs.measurement import CellState, Quality
+from farm.presentation.cell_state import state_of_counts
 from farm.presentation.jobs.measurement import value_text
 from farm.presentation.text import failure_text, round_text, with_attempt
 from farm.wire.documents.results.explain import AttemptSummary, JobDetail

@@ -65,7 +65,12 @@ class _Measured:
 def cell_lines(connection: Connection, matrix: Matrix, *, after: int, limit: int) -> tuple[CellLine, ...]:
     """Return so many cells of a matrix behind an index at most."""
     cells = matrices.placed_cells(connection, matrix.matrix_id, after=after, limit=limit)
-    return _lines(connection, matrix, cells, _read_measured(connection, matrix, cells)) if cells else ()
+    return lines_of_cells(connection, cells)
+
+
+def lines_of_cells(connection: Connection, cells: Sequence[PlacedCell]) -> tuple[CellLine, ...]:
+    """Return these cells with what came of them."""
+    return _lines(connection, cells, _read_measured(connection, cells)) if cells else ()
 
 
 def cell_views(connection: Connection, matrix: Matrix, *, after: int, limit: int) -> tuple[CellView, ...]:
@@ -73,7 +78,7 @@ def cell_views(connection: Connection, matrix: Matrix, *, after: int, limit: int
     cells = matrices.page_of_cells(connection, matrix.matrix_id, after=after, limit=limit) if limit else []
     if not cells:
         return ()
-    measured = _read_measured(connection, matrix, cells)
+    measured = _read_measured(connection, cells)
     baselines = {cell.baseline_index for cell in cells if cell.baseline_index is not None}
     baseline_labels = matrices.labels_by_index(connection, matrix.matrix_id, baselines)
     names = matrix.spec.metrics
@@ -94,7 +99,7 @@ def cell_views(connection: Connection, matrix: Matrix, *, after: int, limit: int
             baseline=None if cell.baseline_index is None else baseline_labels[cell.baseline_index],
             metrics=metrics(cell),
         )
-        for cell, line in zip(cells, _lines(connection, matrix, cells, measured), strict=True)
+        for cell, line in zip(cells, _lines(connection, cells, measured), strict=True)
     )
 
 
@@ -113,12 +118,9 @@ def metric_views(
     )
 
 
-def _read_measured(
-    connection: Connection, matrix: Matrix, cells: Sequence[PlacedCell] | Sequence[CellRow]
-) -> _Measured:
+def _read_measured(connection: Connection, cells: Sequence[PlacedCell] | Sequence[CellRow]) -> _Measured:
     measured: defaultdict[CellId, list[Measurement]] = defaultdict(list)
-    of = cells[0].index, cells[-1].index
-    for measurement in measurements.accepted_measurements(connection, matrix.matrix_id, of=of):
+    for measurement in measurements.accepted_of_cells(connection, [cell.cell_id for cell in cells]):
         measured[measurement.cell_id].append(measurement)
     snapshots: defaultdict[DeviceId, set[FactsId | None]] = defaultdict(set)
     for cell in cells:
@@ -129,12 +131,11 @@ def _read_measured(
 
 def _lines(
     connection: Connection,
-    matrix: Matrix,
     cells: Sequence[PlacedCell] | Sequence[CellRow],
     measured: _Measured,
 ) -> tuple[CellLine, ...]:
     jobs_by_cell: defaultdict[CellId, list[AlikeJobs]] = defaultdict(list)
-    for alike in job_store.alike_jobs_of_cells(connection, matrix.matrix_id, cells[0].index, cells[-1].index):
+    for alike in job_store.alike_jobs_of_cells(connection, [cell.cell_id for cell in cells]):
         jobs_by_cell[alike.cell_id].append(alike)
     labels = device_labels(connection, measured.builds)
     return tuple(

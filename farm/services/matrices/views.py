@@ -1,14 +1,15 @@
 """Describe the progress of a matrix, and the outcome of each of its cells."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, MatrixId
+from farm.core.runs.measurement import CellState
 from farm.database.transaction import Tx
-from farm.services.matrices.cell_views import CellLine, cell_lines, cell_views
+from farm.services.matrices.cell_views import CellLine, cell_lines, cell_views, lines_of_cells
 from farm.services.matrices.progress import (
     ENDED,
     Eta,
@@ -27,6 +28,7 @@ from farm.store.jobs.counted_matrices import CountedMatrices
 from farm.store.jobs.counts import Tally
 from farm.store.matrices import lazy_expansion, matrices
 from farm.store.matrices.candidates import page_of_devices
+from farm.store.matrices.cell_states import cells_in_state
 from farm.store.matrices.lazy_expansion import RemainingJobs
 from farm.store.matrices.matrices import Matrix, get_matrix, page_of_rejections
 from farm.store.matrices.search import MatrixFilter, list_matrices
@@ -40,6 +42,8 @@ from farm.wire.documents.matrices.matrices import (
 
 #: Of cells that are shown together there are so many at most, with so many jobs.
 _PAGE_CELLS, _PAGE_JOBS = 2000, 50_000
+#: Cells of which the state is looked up in one call.
+_LOOKED_AT = 20_000
 #: Of matrices that are listed together there are so many at most.
 MAX_MATRICES_PAGE = 100
 
@@ -205,6 +209,28 @@ def list_cell_lines(
 def _page_size(matrix: Matrix, limit: int | None) -> int:
     """Return how many cells of a matrix are read at once, where so many are asked for."""
     return first_page_size(matrix) if limit is None else min(limit, first_page_size(matrix))
+
+
+def list_cell_lines_in_state(
+    connection: Connection,
+    matrix_id: MatrixId,
+    states: Collection[CellState],
+    *,
+    after: int,
+    limit: int,
+) -> tuple[tuple[CellLine, ...], int | None]:
+    """Return cells of a matrix in these states behind an index, and the index behind which there may be more.
+
+    Of a large matrix, so many cells are looked at in one call that it does not take long: there may be none
+    in these states among them. Raises like `get_matrix`.
+    """
+    get_matrix(connection, matrix_id)
+    until = after + _LOOKED_AT
+    found = cells_in_state(connection, matrix_id, states, after=after, until=until, limit=limit)
+    lines = lines_of_cells(connection, found)
+    if len(found) == limit:
+        return lines, found[-1].index
+    return lines, until if matrices.placed_cells(connection, matrix_id, after=until, limit=1) else None
 
 
 def list_rejected_views(connection: Connection, matrix_id: MatrixId, *, after: int) -> tuple[Rejection, ...]:

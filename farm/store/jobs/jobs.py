@@ -11,7 +11,7 @@ from farm.core.jobs.fair_share import first_virtual_time
 from farm.core.jobs.job import Job, JobEvent, JobKind, JobState, advance
 from farm.core.operations.event import WorkEvent
 from farm.core.runs.measurement import Outcome
-from farm.database.rows import find_record, insert_rows, to_record
+from farm.database.rows import find_record, insert_rows, is_among, to_record
 from farm.database.tables import (
     JOB_IS_CHECK,
     JOB_IS_QUEUED,
@@ -340,15 +340,12 @@ class AlikeJobs(NamedTuple):
     last_attempt: AttemptId | None
 
 
-def alike_jobs_of_cells(
-    connection: Connection, matrix_id: MatrixId, first: int, last: int
-) -> list[AlikeJobs]:
-    """Return what the jobs of a matrix's cells come to, of cells from one index to another, oldest first."""
+def alike_jobs_of_cells(connection: Connection, cell_ids: Collection[CellId]) -> list[AlikeJobs]:
+    """Return what the jobs of cells come to, oldest first."""
     alike = (jobs.c.cell_id, jobs.c.state, jobs.c.outcome, jobs.c.code, jobs.c.message)
     query = (
         sa.select(*alike, sa.func.count(), sa.func.max(jobs.c.attempt_id))
-        .join(cells, cells.c.cell_id == jobs.c.cell_id)
-        .where(cells.c.matrix_id == matrix_id, cells.c.cell_index.between(first, last))
+        .where(is_among(connection, jobs.c.cell_id, cell_ids))
         .group_by(*alike)
         .order_by(sa.func.min(jobs.c.job_id))
     )

@@ -240,11 +240,15 @@ def page_of_cells(connection: Connection, matrix_id: MatrixId, *, after: int, li
     return [to_record(CellRow, row) for row in connection.execute(query).all()]
 
 
+PLACED_CELLS = sa.select(
+    cells.c.cell_id, cells.c.cell_index, cells.c.device_id, cells.c.label, cells.c.replica
+)
+
+
 def placed_cells(connection: Connection, matrix_id: MatrixId, *, after: int, limit: int) -> list[PlacedCell]:
     """Return the same cells without what they run."""
     query = (
-        sa.select(cells.c.cell_id, cells.c.cell_index, cells.c.device_id, cells.c.label, cells.c.replica)
-        .where(cells.c.matrix_id == matrix_id, cells.c.cell_index > after)
+        PLACED_CELLS.where(cells.c.matrix_id == matrix_id, cells.c.cell_index > after)
         .order_by(cells.c.cell_index)
         .limit(limit)
     )

@@ -181,18 +181,14 @@ def is_accepted(connection: Connection) -> sa.ColumnElement[bool]:
     )
 
 
-def accepted_measurements(
-    connection: Connection, matrix_id: MatrixId, *, of: tuple[int, int] | None = None
-) -> list[Measurement]:
-    """Return the accepted measurements of a matrix's cells from one index to another, oldest first."""
+def accepted_measurements(connection: Connection, matrix_id: MatrixId) -> list[Measurement]:
+    """Return the accepted measurements of a matrix's cells, oldest first."""
     query = (
         sa.select(*_MEASUREMENT_COLUMNS)
         .join(cells, cells.c.cell_id == measurements.c.cell_id)
         .where(cells.c.matrix_id == matrix_id, measurements.c.accepted)
         .order_by(measurements.c.measurement_id)
     )
-    if of is not None:
-        query = query.where(cells.c.cell_index.between(*of))
     return [Measurement._make(with_enums(row)) for row in connection.execute(query).all()]
 
 

@@ -14,7 +14,6 @@ from farm.presentation.device_state import (
     device_group,
     device_state_text,
     find_remedy,
-    since_text,
 )
 from farm.services.checks.device_detail import device_detail
 from farm.services.devices.views import FleetDevice, device_named, find_device_views
@@ -139,7 +138,6 @@ def _cards(tx: Tx, views: Sequence[DeviceView]) -> list[Mapping[str, Any]]:
             "view": view,
             "kind": device_group(view)[0],
             "state": device_state_text(view),
-            "since": since_text(view),
             "run": runs.get(view.device_id),
         }
         for view in views

@@ -10,14 +10,21 @@ from fastapi.responses import Response
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import AttemptId, DeviceId, MatrixId
+from farm.core.errors import InvalidInput
+from farm.core.runs.measurement import CellState
 from farm.database.transaction import Tx
-from farm.presentation.cell_state import CellState, cell_state, progress_text, refusal_text, refusals
+from farm.presentation.cell_state import cell_state, progress_text, refusal_text, refusals
 from farm.presentation.jobs.pending import PendingReport
 from farm.presentation.labels import device_name, short_labels
 from farm.presentation.text import past_moment, time_left_text
 from farm.services.jobs.pending_reasons import devices_waiting
 from farm.services.matrices.cell_views import CellLine
-from farm.services.matrices.views import list_cell_lines, list_matrix_lines, matrix_view
+from farm.services.matrices.views import (
+    list_cell_lines,
+    list_cell_lines_in_state,
+    list_matrix_lines,
+    matrix_view,
+)
 from farm.store.matrices.search import MatrixFilter
 from farm.web.http.csv_response import columns_of, csv_response
 from farm.web.http.page_route import PageRoute
@@ -30,6 +37,8 @@ router = APIRouter(route_class=PageRoute)
 _PAGE = 50
 #: Cells of a page: more of them no one reads at once, and each live change sends them again.
 _CELLS = 400
+#: What needs a look: failed, refused, unsupported, or waiting.
+_BUT_VALID = "not valid"
 #: Devices of a matrix whose progress is shown together.
 _DEVICES = 100
 #: Devices of a page of which is said in full why their jobs wait.
@@ -130,9 +139,11 @@ async def get_matrix(
     part: str | None = None,
     after: Annotated[int, Query(ge=-1, le=10**7)] = -1,
     devices: Annotated[str, Query(max_length=128)] = "",
+    state: Annotated[str, Query(max_length=20)] = "",
 ) -> Response:
     """Show a matrix: its progress, why it waits, and each of its cells on each device."""
     number = MatrixId(matrix_id)
+    states = _states(state)
 
     def progress(tx: Tx) -> Mapping[str, Any]:
         view = matrix_view(
@@ -160,8 +171,11 @@ async def get_matrix(
         }
 
     def cells(tx: Tx) -> Mapping[str, Any]:
-        page = list_cell_lines(tx.connection, number, after=after, limit=_CELLS)
-        return {"grid": cell_grid(page), "next": page[-1].index if len(page) == _CELLS else None}
+        if not states:
+            page = list_cell_lines(tx.connection, number, after=after, limit=_CELLS)
+            return {"grid": cell_grid(page), "next": page[-1].index if len(page) == _CELLS else None}
+        page, behind = list_cell_lines_in_state(tx.connection, number, states, after=after, limit=_CELLS)
+        return {"grid": cell_grid(page), "next": behind}
 
     return await render_page(
         request,
@@ -171,7 +185,23 @@ async def get_matrix(
         parts={"progress": progress, "cells": cells},
         matrix_id=matrix_id,
         after=after,
+        state=state,
     )
+
+
+def _states(text: str) -> frozenset[CellState]:
+    """Return the states that a filter means; none: all.
+
+    Raises:
+        InvalidInput: there is no such filter.
+    """
+    if text == _BUT_VALID:
+        return frozenset(CellState) - {CellState.VALID}
+    if text and text not in [*CellState]:
+        raise InvalidInput(
+            f"state: `{text}` is none of {', '.join([*CellState, _BUT_VALID])}", hint="choose one of the list"
+        )
+    return frozenset({CellState(text)} if text else ())
 
 
 @router.get("/matrices/{matrix_id}/cells.csv")

@@ -60,6 +60,7 @@ async def get_matrix_report(request: Request, matrix_id: Count, _: Viewer, farm:
         made_at=farm.clock.now(),
         # The report is of all comparisons, and has no buttons.
         next=None,
+        state="",
         caller=None,
         here="",
         query="",

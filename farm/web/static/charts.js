@@ -1,7 +1,6 @@
-// Charts to zoom in.
-const height = 220, font = "11px system-ui, sans-serif";
+const height = 220, font = "11px system-ui";
 let charts = [];
-const probe = document.head.appendChild(document.createElement("i"));
+const probe = document.head.appendChild(new Image());
 const colour = (name) => {
 	probe.style.color = `var(--${name})`;
 	return getComputedStyle(probe).color;
@@ -9,7 +8,7 @@ const colour = (name) => {
 const clock = (at, step) => new Date(at).toISOString().slice(0, step < 864e5 ? 16 : 10).replace("T", "\n");
 
 const draw = (figure) => {
-	const { plot, values, unit, label } = figure.dataset, names = values.split(" ");
+	const { plot, values, unit } = figure.dataset, names = values.split(" ");
 	const rows = [...document.getElementById(plot).rows].filter((row) => names[0] in row.dataset);
 	rows.sort((a, b) => a.dataset.at - b.dataset.at);
 	if (rows.length < 2) return;
@@ -18,7 +17,7 @@ const draw = (figure) => {
 	const changes = figure.closest("section").querySelectorAll("[data-since]");
 
 	const marks = (u) => {
-		const { left, top, width, height } = u.bbox, { ctx } = u, ratio = devicePixelRatio, right = left + width;
+		const { ctx, bbox: { left, top, width, height } } = u, ratio = devicePixelRatio, right = left + width;
 		const x = (value) => u.valToPos(value, "x", true), y = (value) => u.valToPos(value, "y", true);
 		const line = (name, x, y, x2, y2) => {
 			ctx.strokeStyle = colour(name);
@@ -60,12 +59,8 @@ const draw = (figure) => {
 	const cell = (name) => (u, value, series, index) => rows[index]?.querySelector(`[data-of=${name}]`)?.textContent || "";
 	const axis = { stroke: () => colour("quiet"), font, grid: { width: 1, stroke: () => colour("line") } };
 
-	const box = figure.appendChild(document.createElement("div"));
-	box.className = "zoom";
-	box.tabIndex = 0;
-	box.role = "group";
-	box.ariaLabel = label + "; + and - zoom, arrows move, Escape resets";
-	figure.classList.add("plotted");
+	const box = figure.querySelector(".zoom");
+	figure.className = "plotted";
 	const chart = new uPlot(
 		{
 			width: figure.clientWidth,
@@ -97,9 +92,9 @@ const draw = (figure) => {
 	const zoom = (min, max) => charts.forEach((one) => one.plot === plot && one.chart.setScale("x", { min, max }));
 	charts.push({ plot, chart, figure, first, last, zoom });
 	box.onkeydown = (event) => {
-		const { min, max } = chart.scales.x, { key } = event;
+		const { min, max } = chart.scales.x;
 		const [factor, shift] =
-			{ "+": [0.5, 0.25], "-": [2, -0.5], ArrowLeft: [1, -0.25], ArrowRight: [1, 0.25], Escape: [1e9, 0] }[key] || [];
+			{ "+": [0.5, 0.25], "-": [2, -0.5], ArrowLeft: [1, -0.25], ArrowRight: [1, 0.25], Escape: [1e9, 0] }[event.key] || [];
 		if (!factor) return;
 		event.preventDefault();
 		const span = Math.min(factor * (max - min), last - first);

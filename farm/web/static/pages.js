@@ -1,4 +1,4 @@
-// Live: farm/web/http/live.py
+// Live
 const by = (id) => document.getElementById(id);
 let source, missed;
 
@@ -41,6 +41,13 @@ const open = () => {
 		setTimeout(open, 3e4);
 	};
 };
+
+setInterval(() => {
+	for (const age of document.querySelectorAll(".age")) {
+		const min = ~~((Date.now() - new Date(age.dateTime)) / 6e4);
+		age.textContent = min < 60 ? min + " min" : min < 2880 ? ~~(min / 60) + " h" : ~~(min / 1440) + " days";
+	}
+}, 2e4);
 
 const events = {
 	visibilitychange: () => (document.hidden ? close() : open()),

@@ -10,6 +10,7 @@ from farm.core.base.ids import AttemptId, CellId, DeviceId, FactsId, HostId, Job
 from farm.core.devices.host_state import SessionState
 from farm.core.jobs.job import JobState
 from farm.core.operations.alarm import AlarmKind, AlarmSubject
+from farm.core.runs.measurement import CellState
 from farm.database.engine import Database
 from farm.database.transaction import Tx
 from farm.store.checks import failures as device_failures
@@ -23,6 +24,7 @@ from farm.store.jobs import durations as job_durations
 from farm.store.jobs import jobs as job_store
 from farm.store.matrices import equivalent_cells, lazy_expansion, matrices
 from farm.store.matrices.candidates import CandidateFilter, page_of_candidates
+from farm.store.matrices.cell_states import cells_in_state
 from farm.store.matrices.search import list_matrices
 from farm.store.operations import alarms as alarm_store
 from farm.store.operations import event_log, heartbeats
@@ -175,8 +177,16 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "ix_jobs_matrix_id (matrix_id=? AND state=? AND job_id>?)",
     ),
     "the jobs of a page of cells": (
-        lambda c: job_store.alike_jobs_of_cells(c, MatrixId(1), 10, 20),
+        lambda c: job_store.alike_jobs_of_cells(c, [CellId(1), CellId(2)]),
+        "jobs_1 (cell_id=?)",
+    ),
+    "the cells of a matrix in a state": (
+        lambda c: cells_in_state(c, MatrixId(1), [CellState.FAILED], after=7, until=9, limit=100),
         "cells_1 (matrix_id=? AND cell_index>? AND cell_index<?)",
+    ),
+    "what came of a cell": (
+        lambda c: cells_in_state(c, MatrixId(1), [CellState.FAILED], after=7, until=9, limit=100),
+        "ix_measurements_cell_id (cell_id=?)",
     ),
     "the cells of a phone": (
         lambda c: matrices.list_cells(c, MatrixId(1), device_id=PHONE),

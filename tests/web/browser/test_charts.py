@@ -72,7 +72,7 @@ def test_a_chart_takes_the_place_of_the_drawing_and_zooms(browser: Browser, url:
         tab = visit(context, url)
         tab.open("/history?variant=int8")
         page = tab.page
-        expect(page.locator(".zoom")).to_have_count(2)
+        expect(page.locator(".zoom canvas")).to_have_count(2)
         assert page.locator("figure svg").first.is_hidden()
         whole = drawn(page)
         area = page.locator(".u-over").first.bounding_box()
@@ -126,7 +126,7 @@ def test_zooming_outlives_a_part_that_is_sent_again(browser: Browser, url: str) 
         tab.page.evaluate("document.querySelectorAll('figure').forEach((one) => { one.dataset.old = ''; })")
         tab.page.evaluate("htmx.trigger(document.getElementById('part-trends'), 'changed')")
         expect(tab.page.locator("figure.plotted:not([data-old])")).to_have_count(2)
-        expect(tab.page.locator(".zoom")).to_have_count(2)
+        expect(tab.page.locator(".zoom canvas")).to_have_count(2)
         assert drawn(tab.page) == zoomed
         assert tab.complaints == []
     finally:
@@ -152,7 +152,7 @@ def test_a_chart_that_is_not_drawn_again_yet_does_not_widen_the_page(browser: Br
             "addEventListener('resize', (event) => event.stopImmediatePropagation(), true)"
         )
         tab.open("/history?variant=int8")
-        expect(tab.page.locator(".zoom")).to_have_count(2)
+        expect(tab.page.locator(".zoom canvas")).to_have_count(2)
         tab.page.set_viewport_size({"width": 360, "height": 800})
         assert tab.page.evaluate("document.documentElement.scrollWidth") <= 360
     finally:

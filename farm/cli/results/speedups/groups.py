@@ -74,7 +74,7 @@ _WIDTH = 80
 
 
 def group_tables(views: Sequence[GroupSpeedupView]) -> RenderableType:
-    """Return a table for each group, model and baseline, or for all devices by themselves, with a legend."""
+    """Return a table for each group, model and baseline, or one with a row for each device, with a legend."""
     if not views:
         return Text("No comparisons yet: `farm matrix list` shows the progress of matrices.")
     parts: list[RenderableType] = []

@@ -81,7 +81,7 @@ def group_speedups(
             given, so that there are as many groups as comparisons on all devices.
     """
     if by is GroupBy.DEVICE and candidate is None:
-        raise InvalidInput("each device by itself goes with one candidate", hint="name it: --candidate int8")
+        raise InvalidInput("a row for each device goes with one candidate", hint="name it: --candidate int8")
     if at is None:
         pending = pending_points(connection)
         not_stored = [*chain.from_iterable(pending.values())]

@@ -1,0 +1,69 @@
+"""The cells of a matrix by their state: what needs a look is found in a matrix of any size."""
+
+import re
+from collections.abc import Sequence
+
+import pytest
+
+from farm.core.runs.measurement import CellState
+from farm.presentation.cell_state import cell_state
+from farm.services.matrices import views
+from farm.wire.documents.matrices.matrices import CellView
+from tests.web.conftest import PageFarm
+from tests.web.questions.reading import read_page
+from tests.web.test_pages import words_of
+
+
+def cells(html: str) -> list[int]:
+    return [int(cell) for cell in re.findall(r'<td class="cell [^"]*"><a href="/cells/(\d+)"', html)]
+
+
+def wanted(pages: PageFarm, matrix_id: int, states: Sequence[CellState]) -> list[int]:
+    found = pages.http.get(f"/api/v1/matrices/{matrix_id}").json()["cell_list"]
+    known = [CellView.model_validate(view) for view in found]
+    return sorted(view.cell_id for view in known if cell_state(view) in states)
+
+
+@pytest.mark.parametrize("state", CellState)
+def test_a_filter_shows_the_cells_that_are_in_its_state(pages: PageFarm, state: CellState) -> None:
+    counts = []
+    for matrix_id in (pages.finished, pages.broken, pages.queued):
+        answer = pages.http.get(f"/matrices/{matrix_id}", params={"state": state})
+        assert sorted(cells(answer.text)) == wanted(pages, matrix_id, [state])
+        counts.append(len(cells(answer.text)))
+        if not counts[-1]:
+            assert f"No cell is {state}." in words_of(answer)
+    assert any(counts) == (state in (CellState.VALID, CellState.FAILED, CellState.NOT_RUN))
+
+
+def test_all_but_valid_is_one_click_away(pages: PageFarm) -> None:
+    html = pages.http.get(f"/matrices/{pages.broken}").text
+    (link,) = re.findall(r'<a href="([^"]*)">all but valid</a>', html)
+    others = [state for state in CellState if state is not CellState.VALID]
+    shown = pages.http.get(link).text
+    assert sorted(cells(shown)) == wanted(pages, pages.broken, others)
+    assert 'aria-current="true">all but valid</a>' in shown
+    # A part that is sent alone has the same cells.
+    assert cells(pages.http.get(f"{link}&part=cells").text) == cells(shown)
+
+
+def test_a_filter_goes_through_a_large_matrix_piece_by_piece(
+    pages: PageFarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "_LOOKED_AT", 1)
+    seen, path, steps = [], f"/matrices/{pages.broken}?state=failed", 0
+    while path:
+        answer = pages.http.get(path)
+        seen += cells(answer.text)
+        if not cells(answer.text):
+            assert "No cell is failed" in words_of(answer)
+        (path,) = re.findall(r'<a href="([^"]*)">More cells</a>', answer.text) or [""]
+        path, steps = path.replace("&amp;", "&"), steps + 1
+    assert sorted(seen) == wanted(pages, pages.broken, [CellState.FAILED])
+    assert steps == len(read_page(pages.http.get(f"/matrices/{pages.broken}").text).tables[0][1:]) * 2
+
+
+def test_a_state_that_is_none_is_a_page_that_names_them(pages: PageFarm) -> None:
+    answer = pages.http.get(f"/matrices/{pages.broken}?state=sad")
+    assert answer.status_code == 422
+    assert "valid, refused, failed, unsupported, not run, not valid" in words_of(answer)
