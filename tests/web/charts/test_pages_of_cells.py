@@ -8,6 +8,8 @@ import pytest
 from farm.core.runs.measurement import CellState
 from farm.presentation.cell_state import cell_state
 from farm.services.matrices import views
+from farm.web.http.templates import TEMPLATES
+from farm.web.pages.matrices import CellGrid
 from farm.wire.documents.matrices.matrices import CellView
 from tests.web.conftest import PageFarm
 from tests.web.questions.reading import read_page
@@ -67,3 +69,10 @@ def test_a_state_that_is_none_is_a_page_that_names_them(pages: PageFarm) -> None
     answer = pages.http.get(f"/matrices/{pages.broken}?state=sad")
     assert answer.status_code == 422
     assert "valid, refused, failed, unsupported, not run, not valid" in words_of(answer)
+
+
+@pytest.mark.parametrize(("state", "words"), [("", "not asked for"), ("failed", "not shown")])
+def test_a_place_without_a_cell_says_why(state: str, words: str) -> None:
+    grid = CellGrid(devices=["phone-1"], rows=[("int8-core", [None])])
+    template = TEMPLATES.get_template("matrices/one/cells.html")
+    assert words in template.render(grid=grid, state=state, next=None, here="/matrices/1", query="")
