@@ -43,7 +43,7 @@ from farm.wire.documents.matrices.matrices import (
 #: Of cells that are shown together there are so many at most, with so many jobs.
 _PAGE_CELLS, _PAGE_JOBS = 2000, 50_000
 #: Cells of which the state is looked up in one call.
-_LOOKED_AT = 20_000
+_INSPECTED = 20_000
 #: Of matrices that are listed together there are so many at most.
 MAX_MATRICES_PAGE = 100
 
@@ -221,11 +221,11 @@ def list_cell_lines_in_state(
 ) -> tuple[tuple[CellLine, ...], int | None]:
     """Return cells of a matrix in these states behind an index, and the index behind which there may be more.
 
-    Of a large matrix, so many cells are looked at in one call that it does not take long: there may be none
+    Of a large matrix, so many cells are inspected in one call that it does not take long: there may be none
     in these states among them. Raises like `get_matrix`.
     """
     get_matrix(connection, matrix_id)
-    until = after + _LOOKED_AT
+    until = after + _INSPECTED
     found = cells_in_state(connection, matrix_id, states, after=after, until=until, limit=limit)
     lines = lines_of_cells(connection, found)
     if len(found) == limit:

@@ -52,7 +52,7 @@ def test_all_but_valid_is_one_click_away(pages: PageFarm) -> None:
 def test_a_filter_goes_through_a_large_matrix_piece_by_piece(
     pages: PageFarm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(views, "_LOOKED_AT", 1)
+    monkeypatch.setattr(views, "_INSPECTED", 1)
     seen, path, steps = [], f"/matrices/{pages.broken}?state=failed", 0
     while path:
         answer = pages.http.get(path)
