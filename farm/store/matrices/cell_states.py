@@ -7,9 +7,8 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import MatrixId
 from farm.core.runs.measurement import COUNTED, CellState, Outcome
-from farm.database.tables import cells, jobs, measurements
+from farm.database.tables import cells, is_set, jobs, measurements
 from farm.store.matrices.matrices import PLACED_CELLS, PlacedCell
-from farm.store.results.measurements import is_accepted
 
 
 def cells_in_state(
@@ -25,7 +24,7 @@ def cells_in_state(
 
     Each cell up to the last one that is found costs up to four steps into indexes.
     """
-    measured = sa.exists().where(measurements.c.cell_id == cells.c.cell_id, is_accepted(connection))
+    measured = sa.exists().where(measurements.c.cell_id == cells.c.cell_id, is_set(measurements.c.accepted))
 
     def ended(outcome: Outcome) -> sa.ColumnElement[bool]:
         return sa.exists().where(jobs.c.cell_id == cells.c.cell_id, jobs.c.outcome == outcome)
