@@ -1,8 +1,8 @@
 """Pages over a long history: the time to the first byte against that of their own queries, and open tabs.
 
 The farm is that of `copied_history.py`, devices x matrices of equal cells, with its jobs, attempts, events
-and alarms (`page_farm.py`). Each page is asked for over HTTP by another process, in turn with nothing else; then
-the statements of the request are run again with all their rows, on a connection that is as warm: by the
+and alarms (`page_farm.py`). Each page is asked for over HTTP by another process, in turn with nothing else;
+then the statements of the request are run again with all their rows, on a connection that is as warm: by the
 driver alone ("its SQL"), and by SQLAlchemy as the page runs them ("as run").
 
 The ratio is that of the first byte to the statements by the driver, and has the aim. "Least" is the same
