@@ -56,8 +56,7 @@ class VersionBreak:
     day_by_row: dict[int, int] = field(default_factory=dict)
     #: Scope and size of the change that was told: series that follow are part of it.
     told_scope: Mapping[str, str] | None = None
-    #: The break by which its first series got the version that they left, or another that left the same one,
-    #: where it was not long ago.
+    #: That of the version that some of these series had before, where it was not long ago.
     previous: "VersionBreak | None" = None
     told_size: float = 0.0
     #: In ratios: the baselines stayed, unless the scope names them.
@@ -115,8 +114,6 @@ class Catalog:
         self.rows_by_device: list[list[int]] = []
         #: By what they belong to, and the version.
         self._breaks: dict[tuple[str, ...], VersionBreak] = {}
-        #: The newest one, by what they belong to, and the version that a series left.
-        self._latest_from: dict[tuple[str, ...], VersionBreak] = {}
 
     def __len__(self) -> int:
         return len(self.series)
@@ -178,38 +175,32 @@ class Catalog:
         found = []
         if point.file and point.file != series.file:
             if series.file:
-                owner: tuple[str, ...] = (Cause.FILE, series.network, series.variant)
-                found.append(self._join(owner, series.file, point.file, row, point.day, tick))
+                kind: tuple[str, ...] = (Cause.FILE, series.network, series.variant)
+                found.append(self._join(Cause.FILE, kind, series.file, point.file, row, point.day, tick))
             series.file = point.file
         if point.program and point.program != series.program:
             if series.program:
-                owner = (Cause.PROGRAM, series.harness)
-                found.append(self._join(owner, series.program, point.program, row, point.day, tick))
+                kind = (Cause.PROGRAM, series.harness)
+                found.append(
+                    self._join(Cause.PROGRAM, kind, series.program, point.program, row, point.day, tick)
+                )
             series.program = point.program
         if point.os and point.os != series.os:
             if series.os:
-                found.append(self._join((Cause.OS,), series.os, point.os, row, point.day, tick))
+                found.append(self._join(Cause.OS, (Cause.OS,), series.os, point.os, row, point.day, tick))
             series.os = point.os
         return found
 
     def _join(
-        self, owner: tuple[str, ...], left: str, version: str, row: int, day: int, tick: int
+        self, cause: Cause, kind: tuple[str, ...], old: str, version: str, row: int, day: int, tick: int
     ) -> VersionBreak:
-        """Add a series, which left a version, to the break of its new one.
-
-        Two versions that replaced different ones, such as builds of two models of phones or programs of two
-        ABIs, say nothing of each other.
-        """
-        known = self._breaks.get((*owner, version))
+        known = self._breaks.get((*kind, version))
         if known is None or day - known.day > known.open_days or row in known.tick_by_row:
-            before = self._breaks.get((*owner, left)) or self._latest_from.get((*owner, left))
-            if before is not None and day - before.day > ROLLOUT_DAYS:
-                before = None
-            known = VersionBreak(cause=Cause(owner[0]), version=version, day=day, previous=before)
-            self._breaks[*owner, version] = known
-        latest = self._latest_from.setdefault((*owner, left), known)
-        if latest.day < known.day:
-            self._latest_from[*owner, left] = known
+            known = self._breaks[*kind, version] = VersionBreak(cause=cause, version=version, day=day)
+        # The build of another model is no version before that others skipped: some series has to have had it.
+        before = self._breaks.get((*kind, old))
+        if known.previous is None and before is not None and 0 < known.day - before.day <= ROLLOUT_DAYS:
+            known.previous = before
         known.tick_by_row[row] = tick
         known.day_by_row[row] = day
         return known

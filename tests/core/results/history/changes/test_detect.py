@@ -121,6 +121,29 @@ def test_a_build_that_reaches_devices_one_after_the_other_is_one_change() -> Non
     assert (change.cause, change.scope, change.day) == (Cause.OS, {"os": "o2"}, FIRST_DAY + 30)
 
 
+def test_builds_of_different_devices_in_one_week_are_two_changes() -> None:
+    def is_first(device: str, network: str, variant: str) -> bool:
+        return device in ("d0", "d1")
+
+    sketch = Sketch(
+        devices=4,
+        shifts=(
+            Shift(day=DAY, delta=0.05, holds_for=is_first),
+            Shift(day=DAY + 7, delta=0.05, holds_for=lambda d, n, v: not is_first(d, n, v)),
+        ),
+        versions={
+            ("os", f"d{number}", "", ""): ((DAY + 7 * (number // 2), f"new-{number // 2}"),)
+            for number in range(4)
+        },
+    )
+    found = detect(sketch.points())
+    assert [(change.cause, change.scope) for change in found] == [
+        (Cause.OS, {"os": "new-0"}),
+        (Cause.OS, {"os": "new-1"}),
+    ]
+    assert [change.delta for change in found] == pytest.approx([0.05, 0.05], abs=0.015)
+
+
 @pytest.mark.parametrize("seed", [2, *(pytest.param(seed, marks=pytest.mark.long) for seed in (4, 5, 6))])
 def test_a_build_of_one_device_is_told_beside_a_wander_that_hides_it_from_a_scan(seed: int) -> None:
     shift = Shift(day=40, delta=0.035, holds_for=lambda d, n, v: d == "d1")
