@@ -10,6 +10,7 @@ from benchmarks.farm_changes import (
     drift_device,
     file_change,
     os_and_program,
+    os_one_device,
     program_variants,
     versions_only,
 )
@@ -48,11 +49,18 @@ def test_changes_of_versions_are_found_with_their_cause_within_five_sessions(pla
         ("hot sessions", device_reverted, 0.10, 50795),
         # By chance, the level of a device has a step of 4.6 standard errors.
         ("hot sessions", program_variants, 0.10, 730077),
+        # After 17 sessions, what levels wander by seems less than it is.
+        ("one network", os_one_device, 0.05, 30002130),
     ],
 )
 def test_a_change_is_not_told_twice_nor_without_need(farm: str, play: Play, size: float, seed: int) -> None:
     counts = total((farm, play, size, seed))
     assert counts.told == counts.right, counts.notes
+
+
+def test_a_build_of_one_device_is_found_among_hot_sessions() -> None:
+    counts = total(("hot sessions", os_one_device, 0.10, 30002507))
+    assert counts.told == counts.right == counts.cause == 1, counts.notes
 
 
 def test_a_day_of_ten_thousand_series_takes_less_than_a_minute_of_one_core() -> None:

@@ -21,10 +21,8 @@ from farm.core.results.history.changes.ratios import RatioHistory
 
 #: Least standard normal scores of planned tests. Several looks are taken, at 2 to 20 sessions.
 PLANNED = 3.5
-#: In absolute time, of several devices: what moves a room moves them all, and they are taken for independent.
+#: In absolute time, which wanders.
 PLANNED_ABSOLUTE = 3.8
-#: The same of one device, whose own wander is what a score is measured by.
-PLANNED_DEVICE = 3.2
 #: Of one series of many that a break concerns, or of a narrower scope: more of them can be found by chance.
 PLANNED_NARROW = 4.2
 #: Sessions after a break, in at least one series, and in all of them together.
@@ -34,8 +32,6 @@ _LEAST_AFTER_TOTAL = 3
 _FEW = 3
 #: Looks end with so many sessions after a break.
 _MOST_AFTER = 25
-#: Of absolute levels, which wander, sooner.
-_MOST_AFTER_ABSOLUTE = 12
 #: Of the series of a scope, so many move where everything moves together.
 TOGETHER = 0.75
 SHARE_OF_STEP = 0.4
@@ -288,7 +284,7 @@ class CandidateFinder:
         moved, counted = 0, 0
         for device, members in by_device.items():
             tick = ticks[device] = min(known.tick_by_row[row] for row in members)
-            if int((levels.ticks[device] >= tick).sum()) > _MOST_AFTER_ABSOLUTE:
+            if int((levels.ticks[device] >= tick).sum()) > _MOST_AFTER:
                 continue
             others = [row for row in catalog.rows_by_device[device] if row not in known.tick_by_row]
             part = levels.planned(device, tick, np.array(members), np.array(others, dtype=np.int64))
@@ -338,8 +334,7 @@ class CandidateFinder:
 
         changed = {row: known.tick_by_row[row] for device in parts for row in by_device[device]}
         if moved >= TOGETHER * counted and self.ratios_stayed(changed, size):
-            least = PLANNED_ABSOLUTE if len(parts) > 1 else PLANNED_DEVICE
-            yield candidate(version, parts, z, size, least)
+            yield candidate(version, parts, z, size, PLANNED_ABSOLUTE)
         if len(parts) > 1 and known.cause is Cause.OS:
             for device, part in parts.items():
                 alone = pooled([part])

@@ -7,7 +7,6 @@ import numpy as np
 
 from farm.core.results.history.changes.differences import FEW_DEGREES, Difference
 from farm.core.results.history.changes.noise import (
-    MAD_TO_SIGMA,
     Bools,
     Floats,
     Ints,
@@ -15,12 +14,17 @@ from farm.core.results.history.changes.noise import (
     row_medians,
 )
 from farm.core.results.history.changes.wander import (
+    UNKNOWN_PROCESSES,
     UNKNOWN_WANDER,
+    Processes,
     Spread,
     estimated_wander,
     moderated_spread,
     pooled_spread,
+    processes,
     spread_of,
+    spread_of_absence,
+    step_of_any_process,
     steps,
 )
 
@@ -44,6 +48,8 @@ _ONE_OF = 4
 _BY_CHANCE = 2e-6
 #: What the farm's devices say of such sessions counts as so many of one.
 _PRIOR_SESSIONS = 20.0
+#: The same where every process is tried.
+_LONG_BEFORE = 50
 #: Sessions on each side of the step of one series, at most.
 _OWN_AFTER, _OWN_BEFORE = 8, 10
 #: So many of the latest steps are no noise: one of them may be a change.
@@ -51,9 +57,6 @@ _LATEST = _AFTER[-1] + 1
 _LEAST_GAIN = 0.1
 #: Series are compared with others that have this share of their sessions, before a step and since.
 _LEAST_SHARED = 0.5
-#: A device was away if it has no session for more days than this, and than so many times as usual.
-_AWAY_DAYS = 10
-_AWAY_TIMES = 8
 #: Absolute times of two sessions differ by so much, in log units, before anything is known.
 _UNKNOWN_SIGMA = 0.05
 #: Steps of a device before its spread takes part in that of all.
@@ -95,6 +98,8 @@ class DeviceLevels:
         #: Of steps of the newest session, and that of steps of more sessions as its multiple.
         self._spread = spread_of(UNKNOWN_WANDER)
         self._shape = np.ones(len(_AFTER))
+        #: Before the session of a step.
+        self._processes_by_tick: dict[int, Processes] = {}
 
     def grow(self, device_of: Ints, devices: int) -> None:
         """Have room for these series, each with the row of its device, and for so many devices."""
@@ -218,7 +223,7 @@ class DeviceLevels:
         own = moderated_spread(past[0], self._spread, np.ones(1))
         usual = Spread(own.sigma * self._shape[:, None], own.degrees)
         spread = moderated_spread(past, usual, after.astype(np.float64))
-        wide = np.maximum(spread.sigma * error, self._spread_of_absence(shared, days, is_known))
+        wide = np.maximum(spread.sigma * error, spread_of_absence(shared, days, is_known, _AFTER))
         z = normal_scores(size / wide, spread.degrees)
         is_possible &= (sessions >= after + _LEAST_BEFORE_SCAN) & (after >= _LEAST_AFTER)
         is_possible &= self._is_confirmed(devices, size)
@@ -264,18 +269,6 @@ class DeviceLevels:
         )
         return lengths[int(np.abs(size / error)[:, 0].argmax())]
 
-    @staticmethod
-    def _spread_of_absence(shared: Floats, days: Floats, is_known: Bools) -> Floats:
-        """Return how far levels may wander where a device was away before or since a step; 0 elsewhere."""
-        apart = np.where(is_known[:, :-1], np.diff(days, axis=1), np.nan)
-        usual = np.nan_to_num(row_medians(apart)[0])
-        most = np.maximum(_AWAY_DAYS, _AWAY_TIMES * usual)
-        longest = np.array([np.nan_to_num(apart[:, -after - 2 :]).max(axis=1) for after in _AFTER])
-        known = np.where(is_known, shared, np.nan)
-        middle = row_medians(known)[0]
-        wander = row_medians(np.abs(known - middle[:, None]))[0] * MAD_TO_SIGMA * np.sqrt(2.0)
-        return np.where(longest > most, np.nan_to_num(wander), 0.0)
-
     def planned(self, device: int, tick: int, rows: Ints, others: Ints) -> Difference:
         """Return the step of some series of a device at a known session.
 
@@ -301,27 +294,37 @@ class DeviceLevels:
         if not after or not before:
             return Difference(0.0, 0.0, 0.0, FEW_DEGREES, 0, 0)
         if before < _LEAST_BEFORE:
-            step = float(np.median(history[before:]) - np.median(history[:before]))
+            size = float(np.median(history[before:]) - np.median(history[:before]))
             variance = _UNKNOWN_SIGMA**2 * (1.0 / after + 1.0 / before)
-            return Difference(step, variance, step, FEW_DEGREES, after, before)
-        place = max(place for place, length in enumerate(_AFTER) if length <= after)
-        # The step as it was when so many sessions had followed it.
-        end = len(history) - (after - _AFTER[place])
-        days, width = self.days[device][is_known], min(_BEFORE, before) + _AFTER[place]
-        sizes, errors = self._all_steps(history[:end], days[:end], width, _AFTER[place : place + 1])
-        size, error = sizes[0, -1], errors[0, -1]
-        past = np.append((sizes / errors)[0, : -_AFTER[place] - 1], np.nan)
-        usual = Spread(self._spread.sigma * self._shape[place], self._spread.degrees)
-        spread = moderated_spread(past[None, :], usual, np.array(float(_AFTER[place])))
-        sigma = spread.sigma[0]
-        least = 0.0
-        if not len(others):
-            of_device = np.array([device])
-            levels, away = self.shared[of_device], self.days[of_device].astype(np.float64)
-            known = self._is_known(self.sessions[of_device])
-            least = float(self._spread_of_absence(levels, away, known)[place, 0])
-        variance = max(float(sigma * error), least) ** 2
-        return Difference(float(size), variance, float(size), float(spread.degrees[0]), after, before)
+            return Difference(size, variance, size, FEW_DEGREES, after, before)
+        least, usual = 0.0, self._processes(tick)
+        if len(others):
+            # Without what all series of the device have in common, the process is another one.
+            usual = usual._replace(likelihood=UNKNOWN_PROCESSES.likelihood)
+        else:
+            levels, away = self.shared[[device]], self.days[[device]].astype(np.float64)
+            known = self._is_known(self.sessions[[device]])
+            least = float(spread_of_absence(levels, away, known, [after])[0, 0])
+        latest = slice(-after - _LONG_BEFORE, None)
+        days = self.days[device][is_known].astype(np.float64)
+        step = step_of_any_process(history[latest], days[latest], after, usual)
+        variance = max(step.variance, least**2)
+        return Difference(step.size, variance, step.size, step.degrees, after, before)
+
+    def step_score(self, device: int, length: int) -> float:
+        """Return the score of a step so many sessions ago, whatever the device's own process may be."""
+        width = min(length + _LONG_BEFORE, int(self.sessions[device]))
+        days = self.days[device, -width:].astype(np.float64)
+        usual = self._processes(int(self.ticks[device, -length]))
+        return step_of_any_process(self.shared[device, -width:], days, length, usual).z
+
+    def _processes(self, tick: int) -> Processes:
+        """Return how the levels of all devices wandered before a session."""
+        if tick not in self._processes_by_tick:
+            is_before = self._is_known(self.sessions) & (self.ticks < tick) & ~np.isnan(self.shared)
+            found = processes(self.shared, self.days.astype(np.float64), is_before)
+            self._processes_by_tick[tick] = found
+        return self._processes_by_tick[tick]
 
     def _measured_with(self, rows: Ints, others: Ints, device: int, tick: int) -> Ints:
         """Return the others that were measured with some series often enough, before a step and since."""

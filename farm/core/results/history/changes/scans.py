@@ -27,8 +27,9 @@ from farm.core.results.history.changes.ratios import RatioHistory, Scan
 
 #: Least scores of a scan: so high, because each session of each series or device is a look.
 SCAN = 4.7
-#: Of series that share a baseline: one session of it moves all of them.
+#: Of series that share a baseline, one session of which moves all, and of a device, by two tests.
 SCAN_BASELINE = 5.2
+SCAN_DEVICE = 4.2
 LEAST_DEVICE_STEP = 0.025
 #: A step that takes so many sessions to be found is more probably a drift.
 _SLOW_STEP = 8
@@ -91,7 +92,7 @@ class ScanFinder:
         if not devices:
             return []
         steps = self._levels.scan(np.array(devices))
-        strong = (np.abs(steps.z) >= SCAN) & (np.abs(steps.size) >= LEAST_DEVICE_STEP)
+        strong = (np.abs(steps.z) >= SCAN_DEVICE) & (np.abs(steps.size) >= LEAST_DEVICE_STEP)
         return [device for device, is_strong in zip(devices, strong, strict=True) if is_strong]
 
     def of_device(self, device: int) -> list[Candidate]:
@@ -99,6 +100,9 @@ class ScanFinder:
         catalog, levels = self._catalog, self._levels
         steps = levels.scan(np.array([device]))
         size, length = float(steps.size[0]), levels.sessions_since(device, int(steps.length[0]))
+        z = min(float(steps.z[0]), levels.step_score(device, length), key=abs)
+        if abs(z) < SCAN_DEVICE:
+            return []
         tick = int(levels.ticks[device, -length])
         members = catalog.rows_by_device[device]
         own = levels.own_steps(np.array(members), device, tick)
@@ -115,9 +119,9 @@ class ScanFinder:
             scope={"device": catalog.devices[device]},
             tick_by_row=dict.fromkeys(members, tick),
             day=self.day_by_tick[tick],
-            z=float(steps.z[0]),
+            z=z,
             size=size,
-            threshold=SCAN,
+            threshold=SCAN_DEVICE,
             is_absolute=True,
         )
         for known in catalog.breaks_of_most([row for row, has in zip(members, is_known, strict=True) if has]):

@@ -3,7 +3,7 @@
 import pytest
 
 from farm.core.results.history.changes.breaks import VersionBreak
-from farm.core.results.history.changes.candidates import PLANNED_DEVICE, PLANNED_NARROW
+from farm.core.results.history.changes.candidates import PLANNED_ABSOLUTE, PLANNED_NARROW
 from farm.core.results.history.changes.choice import Candidate, significance, strongest
 from farm.core.results.history.changes.points import Cause
 
@@ -18,7 +18,7 @@ def planned(z: float, *, is_part: bool = False) -> Candidate:
         day=10,
         z=z,
         size=0.05,
-        threshold=PLANNED_NARROW if is_part else PLANNED_DEVICE,
+        threshold=PLANNED_NARROW if is_part else PLANNED_ABSOLUTE,
         break_=BREAK,
         is_planned=True,
         is_part=is_part,
@@ -26,7 +26,7 @@ def planned(z: float, *, is_part: bool = False) -> Candidate:
 
 
 def test_a_build_that_is_tested_in_many_parts_does_not_hide_its_own_change() -> None:
-    whole = planned(3.3)
+    whole = planned(3.9)
     tests = [whole, *(planned(0.5, is_part=True) for _ in range(14))]
     assert strongest(tests, stands=significance(tests)) is whole
 

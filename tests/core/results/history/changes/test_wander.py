@@ -5,12 +5,15 @@ import pytest
 
 from farm.core.results.history.changes.noise import Bools, Floats
 from farm.core.results.history.changes.wander import (
+    UNKNOWN_PROCESSES,
     UNKNOWN_WANDER,
     Wander,
     estimated_wander,
     moderated_spread,
     pooled_spread,
+    processes,
     spread_of,
+    step_of_any_process,
     steps,
 )
 
@@ -90,3 +93,46 @@ def test_the_spread_of_a_device_is_between_its_own_and_that_of_others() -> None:
     own = moderated_spread(past, spread_of(Wander(0.8, 0.9, 0.01)), np.ones(1))
     assert 0.015 < own.sigma[0] < 0.05
     assert own.degrees[0] > 8
+
+
+@pytest.mark.parametrize(
+    "process", [Wander(0.0, 0.0, 0.01), Wander(0.8, 0.9, 0.02), Wander(0.995, 0.98, 0.04)]
+)
+def test_steps_by_any_process_scatter_as_their_errors_say_whatever_the_process_is(process: Wander) -> None:
+    scores = []
+    for seed in range(1, 4):
+        of_devices, days, is_known = levels(process, gap=1, seed=seed)
+        usual = processes(of_devices, days, is_known & (np.arange(SESSIONS) < 60))
+        scores += [
+            step_of_any_process(of_devices[device, :end], days[device, :end], after, usual).z
+            for device in range(DEVICES)
+            for end, after in ((66, 6), (72, 12), (85, 25))
+        ]
+    assert 0.75 <= np.std(scores) <= 1.3
+    assert np.abs(scores).max() < 3.8
+
+
+def test_a_step_does_not_look_like_a_restless_device() -> None:
+    of_devices, days, is_known = levels(Wander(0.8, 0.9, 0.02), gap=1)
+    usual = processes(of_devices, days, is_known & (np.arange(SESSIONS) < 75))
+    stepped = of_devices + np.where(np.arange(SESSIONS) >= 75, 0.08, 0.0)
+    found = [step_of_any_process(own, day, 25, usual) for own, day in zip(stepped, days, strict=True)]
+    assert np.mean([step.size for step in found]) == pytest.approx(0.08, abs=0.015)
+    assert np.mean([step.z >= 3.8 for step in found]) >= 0.75
+
+
+def test_a_restless_device_has_no_step_though_the_others_are_calm() -> None:
+    calm, days, is_known = levels(Wander(0.0, 0.0, 0.01), gap=1)
+    restless = levels(Wander(0.98, 0.98, 0.06), gap=1, seed=2)[0]
+    usual = processes(calm, days, is_known)
+    scores = [
+        step_of_any_process(own[:end], day[:end], 6, usual).z
+        for own, day in zip(restless, days, strict=True)
+        for end in (60, 80, 100)
+    ]
+    assert np.abs(scores).max() < 4.2
+
+
+def test_devices_with_few_sessions_say_nothing_of_how_levels_wander() -> None:
+    of_devices, days, is_known = levels(Wander(0.8, 0.9, 0.02), gap=1)
+    assert processes(of_devices, days, is_known & (np.arange(SESSIONS) < 14)) is UNKNOWN_PROCESSES
