@@ -76,6 +76,7 @@ class Counts:
             f"{1000 * wrong / self.series_months:>8.2f}"
             f"{median(self.sessions) if self.sessions else math.nan:>6.1f}"
             f"{median(self.shares) if self.shares else math.nan:>6.2f}{sum(self.events.values()):>8}"
+            f"{sum(self.events.values()) - sum(self.found.values()):>8}{wrong:>7}"
         )
 
 
@@ -204,6 +205,9 @@ FARMS = {
     "plain, heat": Farm(devices=20, models=5, networks=2, noise=(0.005, 0.02), wander=0.7),
     "plain, 40 devices": Farm(devices=40, models=8, networks=2, days=120, wander=0.0, wander_size=0.01),
 }
+#: Farms without what makes others hard: devices, versions, drift, outages, retracted sessions.
+PLAIN = ("plain", "plain, heat", "plain, 40 devices")
+_LOUD, _QUIET = "all changes", "without any change"
 
 
 def run(job: tuple[str, Play, float, int]) -> tuple[str, str, float, Counts]:
@@ -269,9 +273,8 @@ def jobs(seeds: int, words: Sequence[str], first_seed: int) -> list[tuple[str, P
     return chosen
 
 
-def goals(totals: dict[str, Counts]) -> Iterator[str]:
-    """Yield whether each goal was met."""
-    loud, quiet = totals.get("all changes"), totals.get("without any change")
+def goals(loud: Counts | None, quiet: Counts | None) -> Iterator[str]:
+    """Yield whether each goal was met, in histories with changes and in those without any."""
     if loud is not None:
         told = median(loud.sessions) if loud.sessions else math.inf
         yield _goal("precision", loud.right, loud.told, at_least=0.95)
@@ -323,15 +326,19 @@ def main() -> None:
                 if "-v" in sys.argv:
                     print(*counts.notes, sep="\n")
                 kind = "quiet: " if not size else ""
-                total = "without any change" if not size else "all changes"
-                for name in (f"{kind}{play}", f"{kind}farm {farm}", total):
+                total = _LOUD if size else _QUIET
+                names = [f"{kind}{play}", f"{kind}farm {farm}", total]
+                for name in [*names, f"plain: {total}"] if farm in PLAIN else names:
                     totals.setdefault(name, Counts()).add(counts)
     print(f"{'':<34}{'precis.':>8}" + "".join(f"{f'{s:.0%}':>7}" for s in SIZES), end="")
-    print(f"{'cause':>8}{'wrong/k':>8}{'told':>6}{'size':>6}{'events':>8}")
+    print(f"{'cause':>8}{'wrong/k':>8}{'told':>6}{'size':>6}{'events':>8}{'missed':>8}{'wrong':>7}")
     for name in sorted(totals):
         print(totals[name].row(name))
-    print(*goals(totals), sep="\n")
-    spent = sum(c.seconds for n, c in totals.items() if n in ("without any change", "all changes"))
+    print(*goals(totals.get(_LOUD), totals.get(_QUIET)), sep="\n")
+    plain = totals.get(f"plain: {_LOUD}"), totals.get(f"plain: {_QUIET}")
+    if any(plain):
+        print("plain farms:", *goals(*plain), sep="\n")
+    spent = sum(totals[name].seconds for name in (_LOUD, _QUIET) if name in totals)
     print(f"{played} of {len(chosen)} histories; {spent:.0f} s of one core")
 
 
