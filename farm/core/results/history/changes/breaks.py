@@ -54,6 +54,8 @@ class VersionBreak:
     #: By row of the series.
     tick_by_row: dict[int, int] = field(default_factory=dict)
     day_by_row: dict[int, int] = field(default_factory=dict)
+    #: Series that had it and went on to another version, also where they had it from an earlier break.
+    left_by: set[int] = field(default_factory=set)
     #: Scope and size of the change that was told: series that follow are part of it.
     told_scope: Mapping[str, str] | None = None
     #: That of the version that some of these series had before, where it was not long ago.
@@ -80,11 +82,15 @@ class VersionBreak:
             and before.is_told
             and 0.5 <= size / before.told_size <= 2.0
             and not any(
-                row in before.tick_by_row and self.tick_by_row[row] - before.tick_by_row[row] > _AT_ONCE
+                before.was_had(row) and self.tick_by_row[row] - before.tick_by_row.get(row, 0) > _AT_ONCE
                 for row in rows
                 if row in self.tick_by_row
             )
         )
+
+    def was_had(self, row: int) -> bool:
+        """Return whether a series had the version."""
+        return row in self.tick_by_row or row in self.left_by
 
     def tells_of(self, series: Series) -> bool:
         """Return whether a series that gets the version now is in the scope that was told."""
@@ -97,7 +103,7 @@ class VersionBreak:
     def size_for(self, series: Series) -> float:
         """Return what was told of the version that a series gets now, and of those that it skipped."""
         before = self.previous
-        skipped = 0.0 if before is None or series.row in before.tick_by_row else before.size_for(series)
+        skipped = 0.0 if before is None or before.was_had(series.row) else before.size_for(series)
         return skipped + (self.told_size if self.tells_of(series) else 0.0)
 
 
@@ -194,13 +200,18 @@ class Catalog:
     def _join(
         self, cause: Cause, kind: tuple[str, ...], old: str, version: str, row: int, day: int, tick: int
     ) -> VersionBreak:
-        known = self._breaks.get((*kind, version))
+        earlier, before = (self._breaks.get((*kind, of)) for of in (version, old))
+        known = earlier
         if known is None or day - known.day > known.open_days or row in known.tick_by_row:
             known = self._breaks[*kind, version] = VersionBreak(cause=cause, version=version, day=day)
+            # A device that returns late skips what the others had before.
+            if earlier is not None and row not in earlier.tick_by_row:
+                known.previous = earlier.previous
         # The build of another model is no version before that others skipped: some series has to have had it.
-        before = self._breaks.get((*kind, old))
-        if known.previous is None and before is not None and 0 < known.day - before.day <= ROLLOUT_DAYS:
-            known.previous = before
+        if before is not None:
+            before.left_by.add(row)
+            if known.previous is None and 0 < known.day - before.day <= ROLLOUT_DAYS:
+                known.previous = before
         known.tick_by_row[row] = tick
         known.day_by_row[row] = day
         return known

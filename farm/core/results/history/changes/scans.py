@@ -8,7 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from farm.core.results.history.changes.breaks import Catalog
-from farm.core.results.history.changes.candidates import SHARE_OF_STEP, TOGETHER, CandidateFinder
+from farm.core.results.history.changes.candidates import (
+    PLANNED_ABSOLUTE,
+    SHARE_OF_STEP,
+    TOGETHER,
+    CandidateFinder,
+)
 from farm.core.results.history.changes.choice import Candidate
 from farm.core.results.history.changes.differences import Difference, pooled
 from farm.core.results.history.changes.groups import (
@@ -27,9 +32,8 @@ from farm.core.results.history.changes.ratios import RatioHistory, Scan
 
 #: Least scores of a scan: so high, because each session of each series or device is a look.
 SCAN = 4.7
-#: Of series that share a baseline, one session of which moves all, and of a device, by two tests.
+#: Of series that share a baseline: one session of it moves all of them.
 SCAN_BASELINE = 5.2
-SCAN_DEVICE = 4.2
 LEAST_DEVICE_STEP = 0.025
 #: A step that takes so many sessions to be found is more probably a drift.
 _SLOW_STEP = 8
@@ -92,7 +96,7 @@ class ScanFinder:
         if not devices:
             return []
         steps = self._levels.scan(np.array(devices))
-        strong = (np.abs(steps.z) >= SCAN_DEVICE) & (np.abs(steps.size) >= LEAST_DEVICE_STEP)
+        strong = (np.abs(steps.z) >= SCAN) & (np.abs(steps.size) >= LEAST_DEVICE_STEP)
         return [device for device, is_strong in zip(devices, strong, strict=True) if is_strong]
 
     def of_device(self, device: int) -> list[Candidate]:
@@ -100,9 +104,6 @@ class ScanFinder:
         catalog, levels = self._catalog, self._levels
         steps = levels.scan(np.array([device]))
         size, length = float(steps.size[0]), levels.sessions_since(device, int(steps.length[0]))
-        z = min(float(steps.z[0]), levels.step_score(device, length), key=abs)
-        if abs(z) < SCAN_DEVICE:
-            return []
         tick = int(levels.ticks[device, -length])
         members = catalog.rows_by_device[device]
         own = levels.own_steps(np.array(members), device, tick)
@@ -110,18 +111,19 @@ class ScanFinder:
         moved = np.sign(size) * own >= SHARE_OF_STEP * abs(size)
         # What was told of a part of the series moves the level of their device, too.
         moved &= ~np.array([self._is_told_at(row, device, tick, size) for row in members])
-        if not is_known.any() or moved[is_known].mean() < TOGETHER:
-            return []
-        if not self._finder.ratios_stayed(dict.fromkeys(members, tick), size):
+        ticks = dict.fromkeys(members, tick)
+        is_all = is_known.any() and moved[is_known].mean() >= TOGETHER
+        is_all = is_all and self._finder.ratios_stayed(ticks, size)
+        if not is_all or abs(levels.step_score(device, length)) < PLANNED_ABSOLUTE:
             return []
         found = Candidate(
             cause=Cause.DEVICE,
             scope={"device": catalog.devices[device]},
-            tick_by_row=dict.fromkeys(members, tick),
+            tick_by_row=ticks,
             day=self.day_by_tick[tick],
-            z=z,
+            z=float(steps.z[0]),
             size=size,
-            threshold=SCAN_DEVICE,
+            threshold=SCAN,
             is_absolute=True,
         )
         for known in catalog.breaks_of_most([row for row, has in zip(members, is_known, strict=True) if has]):
@@ -134,8 +136,7 @@ class ScanFinder:
             if known.is_told and known.told_size * size > 0:
                 return [replace(found, is_known=True)]
             if known.cause is Cause.OS and not known.is_told:
-                scope = {"os": known.version}
-                day = known.day_by_row[first]
+                scope, day = {"os": known.version}, known.day_by_row[first]
                 return [replace(found, cause=Cause.OS, scope=scope, day=day, break_=known)]
             if known.cause is Cause.PROGRAM and not known.is_told and since < _PROGRAM_SESSIONS:
                 return []
@@ -191,8 +192,7 @@ class ScanFinder:
         length = int(scan.step_length[place])
         is_drift = abs(drift) >= abs(step)
         z = drift if is_drift else step
-        is_slow = is_drift or length >= _SLOW_STEP
-        if abs(z) < SCAN or self._moves_on(rows, z, day, is_slow=is_slow):
+        if abs(z) < SCAN or self._moves_on(rows, z, day, is_slow=is_drift or length >= _SLOW_STEP):
             return None
         length = int(scan.drift_length[place]) if is_drift else history.first_session(at, length)
         z *= self._share_without_level(history, at, rows, length, is_drift=is_drift)

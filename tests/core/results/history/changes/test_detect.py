@@ -273,6 +273,18 @@ def test_a_device_that_skipped_a_program_joins_the_changes_of_both() -> None:
     assert [change.scope for change in detect(sketch.points())] == [{"program": "p2"}, {"program": "p3"}]
 
 
+def test_what_a_device_skipped_while_it_was_away_for_weeks_is_told_of_no_later_program() -> None:
+    sketch = Sketch(
+        devices=4,
+        days=100,
+        shifts=(Shift(day=DAY, delta=0.06, holds_for=lambda d, n, v: True),),
+        versions={("program", "", "", ""): ((DAY, "p2"), (DAY + 8, "p3"), (DAY + 48, "p4"))},
+        skips=lambda device, day: device == "d3" and DAY - 2 <= day < DAY + 36,
+    )
+    change = only(detect(sketch.points()))
+    assert (change.cause, change.scope) == (Cause.PROGRAM, {"program": "p2"})
+
+
 def test_order_and_duplicates_of_points_do_not_matter() -> None:
     points = Sketch(
         shifts=(file_shift(0.06),), versions={("file", "", "n0", "int8"): ((DAY, "new"),)}
