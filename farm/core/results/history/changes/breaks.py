@@ -182,28 +182,28 @@ class Catalog:
         if point.file and point.file != series.file:
             if series.file:
                 kind: tuple[str, ...] = (Cause.FILE, series.network, series.variant)
-                found.append(self._join(Cause.FILE, kind, series.file, point.file, row, point.day, tick))
+                found.append(self._join(kind, series.file, point.file, row, point.day, tick))
             series.file = point.file
         if point.program and point.program != series.program:
             if series.program:
                 kind = (Cause.PROGRAM, series.harness)
-                found.append(
-                    self._join(Cause.PROGRAM, kind, series.program, point.program, row, point.day, tick)
-                )
+                found.append(self._join(kind, series.program, point.program, row, point.day, tick))
             series.program = point.program
         if point.os and point.os != series.os:
             if series.os:
-                found.append(self._join(Cause.OS, (Cause.OS,), series.os, point.os, row, point.day, tick))
+                found.append(self._join((Cause.OS,), series.os, point.os, row, point.day, tick))
             series.os = point.os
         return found
 
     def _join(
-        self, cause: Cause, kind: tuple[str, ...], old: str, version: str, row: int, day: int, tick: int
+        self, kind: tuple[str, ...], old: str, version: str, row: int, day: int, tick: int
     ) -> VersionBreak:
         earlier, before = (self._breaks.get((*kind, of)) for of in (version, old))
         known = earlier
         if known is None or day - known.day > known.open_days or row in known.tick_by_row:
-            known = self._breaks[*kind, version] = VersionBreak(cause=cause, version=version, day=day)
+            known = self._breaks[*kind, version] = VersionBreak(
+                cause=Cause(kind[0]), version=version, day=day
+            )
             # A device that returns late skips what the others had before.
             if earlier is not None and row not in earlier.tick_by_row:
                 known.previous = earlier.previous
