@@ -74,10 +74,12 @@ class Detector:
         self._scans.day_by_tick.append(day)
         tick, catalog = self._tick, self._catalog
         rows, ratios, errors, timed, times = [], [], [], [], []
+        renewed: set[int] = set()
         for point in wave:
             row = catalog.row(point)
             for known in catalog.observe(row, point, tick):
                 self._follow(known, row, tick)
+                renewed.update(catalog.siblings(row) if point.is_baseline else [row])
             if point.log_speedup == point.log_speedup and not point.is_baseline:
                 rows.append(row)
                 ratios.append(-point.log_speedup)
@@ -87,6 +89,8 @@ class Detector:
                 times.append(point.log_time)
         self._ratios.grow(len(catalog))
         self._levels.grow(np.array([series.device_row for series in catalog.series]), len(catalog.devices))
+        if renewed:
+            self._ratios.begin_version(np.array(sorted(renewed)), tick)
         if rows:
             self._ratios.push(np.array(rows), np.array(ratios), np.array(errors), tick=tick, day=day)
         devices: set[int] = set()

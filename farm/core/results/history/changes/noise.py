@@ -24,6 +24,10 @@ _PRIOR_SESSIONS = 60.0
 #: No series is believed to be quieter, in log units.
 LEAST_SIGMA = 0.001
 MOST_CORRELATION = 0.9
+#: Sessions since a break that are believed to be more than outliers where they agree.
+_AGREEING = 2
+#: They count as at most so many standard deviations each.
+_MOST_AGREED = 6.0
 
 
 def row_medians(values: Floats) -> tuple[Floats, Ints]:
@@ -105,3 +109,22 @@ def normal_scores(t: Floats, degrees: Floats) -> Floats:
         * (8.0 * degrees + 1.0)
         / (8.0 * degrees + 3.0)
     )
+
+
+def lagged(z: Floats) -> Floats:
+    """Return the lag-1 correlation of each row of scores, NaN where there is none."""
+    clipped = np.clip(z, -CLIP, CLIP)
+    known = np.where(np.isnan(clipped), 0.0, clipped)
+    products: Floats = (known[:, 1:] * known[:, :-1]).sum(axis=1)
+    squares: Floats = np.maximum((known**2).sum(axis=1), 1.0)
+    return products / squares
+
+
+def agreed(after: Floats, counts: Ints) -> Floats:
+    """Return the score that the sessions of each row are clipped at: where all agree on more, that much.
+
+    One session may be broken, and several hardly in the same direction by as much.
+    """
+    direction = np.sign(np.nan_to_num(row_medians(after)[0]))
+    least = np.where(np.isnan(after), np.inf, direction[:, None] * after).min(axis=1)
+    return np.where(counts >= _AGREEING, np.clip(least, CLIP, _MOST_AGREED), CLIP)

@@ -10,9 +10,12 @@ from farm.core.results.history.changes.noise import (
     MAD_TO_SIGMA,
     MOST_CORRELATION,
     PRIOR_DEGREES,
+    Bools,
     Floats,
     Ints,
     Scales,
+    agreed,
+    lagged,
     normal_scores,
     row_medians,
     scales,
@@ -36,15 +39,13 @@ _NEIGHBOURS = 12
 #: So many of the latest sessions say nothing of the noise, where there are enough others.
 _LATEST = 8
 _ENOUGH = 10
+#: Sessions of a new version before they say something of it.
+_LEAST_SINCE = 3
 #: Sessions before the noise of a series takes part in that of all.
 _POOLED_FROM = 6
 _UNKNOWN_SIGMA, _MOST_LOG = 0.03, 700.0
 #: Correlation about the level of all sessions that exceeds the one about the local level by so much lasts.
 _LASTING = 0.15
-#: Sessions since a break that are believed to be more than outliers where they agree.
-_AGREEING = 2
-#: They count as at most so many standard deviations each.
-_MOST_AGREED = 6.0
 
 
 class Scan(NamedTuple):
@@ -103,6 +104,8 @@ class RatioHistory:
         self.days: Ints = np.zeros((0, WINDOW), dtype=np.int64)
         self.residuals: Floats = np.full((0, WINDOW), np.nan)
         self.count: Ints = np.zeros(0, dtype=np.int64)
+        #: First session of the newest version of a series or of its baseline.
+        self._version_ticks: Ints = np.zeros(0, dtype=np.int64)
         self.scales = Scales(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0))
         self._center: Floats = np.zeros(0)
         self._pooled_sigma = usual_sigma
@@ -122,6 +125,7 @@ class RatioHistory:
         self.days = np.vstack([self.days, np.zeros((more, WINDOW), dtype=np.int64)])
         self.residuals = np.vstack([self.residuals, np.full((more, WINDOW), np.nan)])
         self.count = np.concatenate([self.count, np.zeros(more, dtype=np.int64)])
+        self._version_ticks = np.concatenate([self._version_ticks, np.zeros(more, dtype=np.int64)])
         self._center = np.concatenate([self._center, np.zeros(more)])
         known = self.scales
         self.scales = Scales(
@@ -130,6 +134,10 @@ class RatioHistory:
             np.concatenate([known.excess, np.ones(more)]),
             np.concatenate([known.correlation, np.zeros(more)]),
         )
+
+    def begin_version(self, rows: Ints, tick: int) -> None:
+        """Have a new version in these rows, which may be another level, from a session on."""
+        self._version_ticks[rows] = tick
 
     def push(self, rows: Ints, values: Floats, errors: Floats, *, tick: int, day: int) -> None:
         """Add one session to each of these rows."""
@@ -152,12 +160,9 @@ class RatioHistory:
         self._estimate(rows)
 
     def _estimate(self, rows: Ints) -> None:
-        residuals = self.residuals[rows]
-        # A step that has just begun is no noise.
-        earlier = residuals[:, :-_LATEST]
-        is_enough = (~np.isnan(earlier)).sum(axis=1) >= _ENOUGH
-        latest = np.where(is_enough[:, None], np.nan, residuals[:, -_LATEST:])
-        residuals = np.concatenate([earlier, latest], axis=1)
+        residuals = self._noise(rows)
+        # A step that has just begun is no noise, either.
+        residuals[self._is_enough(rows), -_LATEST:] = np.nan
         found = scales(residuals, self._prior(rows), self.usual_correlation)
         known = self.scales
         known.sigma[rows] = found.sigma
@@ -165,6 +170,19 @@ class RatioHistory:
         known.excess[rows] = found.excess
         known.correlation[rows] = found.correlation
         self._center[rows] = self._local_level(rows)
+
+    def _is_enough(self, rows: Ints) -> Bools:
+        known: Bools = (~np.isnan(self.residuals[rows, :-_LATEST])).sum(axis=1) >= _ENOUGH
+        return known
+
+    def _noise(self, rows: Ints) -> Floats:
+        """Return the residuals of each row; with few, those of a new version are from its own sessions."""
+        since = np.where(self.ticks[rows] >= self._version_ticks[rows][:, None], self.reference(rows), np.nan)
+        middle, counts = row_medians(since)
+        apart = (since - middle[:, None]) * np.sqrt(counts / np.maximum(counts - 1, 1))[:, None]
+        apart[counts < _LEAST_SINCE] = np.nan
+        is_own = ~self._is_enough(rows)[:, None] & ~np.isnan(since)
+        return np.where(is_own, apart, self.residuals[rows])
 
     def _local_level(self, rows: Ints) -> Floats:
         """Return the level of the latest sessions. Noise is measured from it, so no drift is noise."""
@@ -180,7 +198,7 @@ class RatioHistory:
 
     def pool(self) -> None:
         """Learn from all rows what the noise of a row with few sessions may be. Once a day."""
-        middle, counts = row_medians(np.abs(self.residuals))
+        middle, counts = row_medians(np.abs(self._noise(np.arange(len(self.count)))))
         known = counts >= _POOLED_FROM
         if not known.any():
             return
@@ -202,8 +220,8 @@ class RatioHistory:
         sigma = self.scales.sigma[rows][:, None]
         reference = self.reference(rows)
         center, counts = row_medians(reference)
-        near = float(np.median(_lagged(self.residuals[rows] / sigma)))
-        whole = _lagged((reference - center[:, None]) / sigma)
+        near = float(np.median(lagged(self.residuals[rows] / sigma)))
+        whole = lagged((reference - center[:, None]) / sigma)
         # Marriott and Pope, "Bias in the estimation of autocorrelations", Biometrika 41, 1954.
         lasting = float(np.median(whole + (1.0 + 4.0 * whole) / np.maximum(counts, 1)))
         found = lasting if lasting - near > _LASTING else near
@@ -241,7 +259,7 @@ class RatioHistory:
         unit = np.maximum(sigma[:, None], np.nan_to_num(self.errors[rows]))
         z = (reference - center[:, None]) / unit
         if not is_whole:
-            limit = _agreed(np.where(is_after, z, np.nan), n_after)[:, None]
+            limit = agreed(np.where(is_after, z, np.nan), n_after)[:, None]
             z = np.clip(z, -limit, limit)
         z = np.where(np.isnan(z), 0.0, z)
         sums_after = np.where(is_after, z, 0.0).sum(axis=1)
@@ -379,22 +397,3 @@ class RatioHistory:
         inflation = np.sqrt((1.0 + correlation) / (1.0 - correlation))
         is_possible = n - _RAMPS[None, :] >= LEAST_REFERENCE
         return np.where(is_possible, dot / norm, 0.0), inflation / np.sqrt(norm)
-
-
-def _lagged(z: Floats) -> Floats:
-    """Return the lag-1 correlation of each row of scores, NaN where there is none."""
-    clipped = np.clip(z, -CLIP, CLIP)
-    known = np.where(np.isnan(clipped), 0.0, clipped)
-    products: Floats = (known[:, 1:] * known[:, :-1]).sum(axis=1)
-    squares: Floats = np.maximum((known**2).sum(axis=1), 1.0)
-    return products / squares
-
-
-def _agreed(after: Floats, counts: Ints) -> Floats:
-    """Return the score that the sessions of each row are clipped at: where all agree on more, that much.
-
-    One session may be broken, and several hardly in the same direction by as much.
-    """
-    direction = np.sign(np.nan_to_num(row_medians(after)[0]))
-    least = np.where(np.isnan(after), np.inf, direction[:, None] * after).min(axis=1)
-    return np.where(counts >= _AGREEING, np.clip(least, CLIP, _MOST_AGREED), CLIP)

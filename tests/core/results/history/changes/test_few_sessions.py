@@ -7,6 +7,7 @@ import pytest
 
 from farm.core.results.history.changes.detect import detect
 from farm.core.results.history.changes.points import BASELINE, Cause, Change, Point
+from tests.core.results.history.changes.histories import Shift, Sketch
 
 TWICE = math.log(2)
 #: What the noise of a session may be.
@@ -115,3 +116,36 @@ def test_a_return_to_the_old_file_is_a_second_change() -> None:
         session(0), session(1, variant=1.5 + TWICE, file="f2"), session(2), session(3), session(4)
     )
     assert first.delta > 0 > second.delta
+
+
+@pytest.mark.parametrize("variants", [("int8",), ("int8", "fp16", "int4", "float16")])
+@pytest.mark.parametrize("before", range(1, 10))
+def test_a_large_step_of_a_new_file_is_told_at_once_however_many_sessions_there_were(
+    before: int, variants: tuple[str, ...]
+) -> None:
+    shift = Shift(day=before, delta=2 * TWICE, holds_for=lambda d, n, v: v == "int8")
+    sketch = Sketch(
+        devices=1,
+        networks=1,
+        variants=(BASELINE, *variants),
+        days=before + 1,
+        noise=0.004,
+        shifts=(shift,),
+        versions={("file", "", "n0", "int8"): ((before, "new"),)},
+    )
+    (change,) = detect(sketch.points())
+    assert (change.series, change.cause) == ("d0/n0/int8", Cause.FILE)
+
+
+def test_a_step_of_a_tenth_is_told_after_three_sessions_before_it() -> None:
+    shift = Shift(day=3, delta=0.1, holds_for=lambda d, n, v: v == "int8")
+    sketch = Sketch(
+        networks=1,
+        variants=(BASELINE, "int8"),
+        days=9,
+        noise=0.004,
+        shifts=(shift,),
+        versions={("file", "", "n0", "int8"): ((3, "new"),)},
+    )
+    (change,) = detect(sketch.points())
+    assert (change.cause, change.delta) == (Cause.FILE, pytest.approx(0.1, abs=0.01))
