@@ -172,8 +172,8 @@ def test_a_metric_that_the_harness_does_not_print_is_refused_with_a_suggestion(
     with pytest.raises(MatrixInvalid, match="speed_benchmark_torch prints no metric `memory`") as refused:
         farm.submit(metrics="memory")
     assert refused.value.hint == (
-        "known here: battery_energy, external_energy, memory_median_rss, memory_peak_rss, memory_peak_swap,"
-        " rails_energy"
+        "known here: battery_energy, external_energy, load_time, memory_median_rss, memory_peak_rss,"
+        " memory_peak_swap, rails_energy"
     )
 
 

@@ -9,7 +9,6 @@ from farm.core.base.ids import CellId, MatrixId, SeriesId
 from farm.database.engine import Database
 from farm.database.transaction import Tx
 from farm.services.matrices.views import list_matrix_summaries
-from farm.store.files import variants
 from farm.store.jobs.counts import incomplete_cells
 from farm.store.matrices import coverage, matrices
 from farm.store.matrices.candidates import CandidateFilter, labels_of_matrix, page_of_labelled
@@ -43,9 +42,13 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: newest_points.newest_sums(c, PAIR, None),
         "USING COVERING INDEX ix_points_newest_of_slot (slot=? AND baseline_slot=? AND device_id=?)",
     ),
-    "speedups --by: the files of baselines": (
-        lambda c: variants.baseline_manifests(c, [CellId(1)]),
+    "speedups --by: the baselines of its cells": (
+        lambda c: matrices.planned_baselines(c, [CellId(1)]),
         "cells USING INTEGER PRIMARY KEY (rowid=?)",
+    ),
+    "speedups --by device: how well the rounds agree": (
+        lambda c: newest_points.errors_of_points(c, [CellId(1)]),
+        "points USING INTEGER PRIMARY KEY (rowid=?)",
     ),
     "speedups --by: since a time": (
         lambda c: newest_points.newest_sums(c, PAIR, DeviceTrait.SOC, since=NOW, without=[PHONE]),

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -97,6 +98,8 @@ _FURTHER: Mapping[object, object] = {
     Definition: DEFINITION,
     RunPlan: _PLAN,
     Harness: get_harness("benchmark_model"),
+    re.Pattern[str]: re.compile("ready|loaded"),
+    re.Pattern[str] | None: None,
 }
 #: They take a name or a table of the farm's own, a number, or what another reader read.
 NO_READERS = {

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import MatrixId
-from farm.core.results.history.changes.points import Cause
+from farm.core.results.history.recorded_change import ChangeCause
 from farm.database.transaction import bind_tx
 from farm.services.results.history.change_sweep import record_all
 from farm.services.results.history.changes import list_changes
@@ -92,7 +92,7 @@ def test_a_newer_parser_version_and_a_retraction_change_all_answers_but_those_of
     check_close(after.groups, [pending])
     assert round(pending.speedup, 1) == 0.5
     (regression,) = after.regressions
-    assert regression.cause is Cause.FILE
+    assert regression.cause is ChangeCause.FILE
     assert regression.ratio_low < 4.0 < regression.ratio_high * 1.01
     digests = [row["digest"] for row in farm.rows("SELECT digest FROM variants ORDER BY variant_id")]
     assert [(version.old, version.new) for version in regression.versions] == [(digests[1], digests[2])]
