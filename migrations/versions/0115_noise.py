@@ -27,8 +27,12 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    # The older schema has no word for it; a search finds the cause again.
-    op.execute("UPDATE changes SET cause = 'device' WHERE cause = 'unknown'")
+    # The older schema has no word for it, but one change of a cause at a place; a search finds the cause again.
+    op.execute(
+        "UPDATE changes SET is_passing = false, cause = CASE WHEN EXISTS (SELECT 1 FROM changes AS other"
+        " WHERE other.first_cell_id = changes.first_cell_id AND other.is_slower = changes.is_slower"
+        " AND other.cause = 'device') THEN 'drift' ELSE 'device' END WHERE cause = 'unknown'"
+    )
     with op.batch_alter_table("changes", table_kwargs={"sqlite_autoincrement": True}) as batch_op:
         batch_op.drop_constraint(op.f("ck_changes_passing_unexplained"), type_="check")
         batch_op.drop_constraint(op.f("ck_changes_noise_follows"), type_="check")

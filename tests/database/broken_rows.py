@@ -201,6 +201,7 @@ BROKEN: dict[str, Sequence[Insert]] = {
     "ck_changes_state_known": [(tables.changes, {**CHANGE, "state": "boring"})],
     "ck_changes_direction_of_size": [(tables.changes, {**CHANGE, "delta": -0.1})],
     "ck_changes_levels_in_order": [(tables.changes, {**CHANGE, "before_at": NOW + timedelta(seconds=1)})],
+    "ck_changes_noise_follows": [(tables.changes, {**CHANGE, "cause": "noise"})],
     "ck_changes_passing_unexplained": [(tables.changes, {**CHANGE, "is_passing": True})],
     "ck_changes_devices_of_all": [(tables.changes, {**CHANGE, "devices": 2})],
     "uq_imports_digest": [(tables.imports, IMPORT), (tables.imports, {**IMPORT, "name": "again.json"})],

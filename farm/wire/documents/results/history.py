@@ -162,9 +162,10 @@ class GroupSpeedupView(Wire):
     unoptimized: bool = False
     slow_path: SlowPath | None = None
     baseline_slow_path: SlowPath | None = None
+    #: The harness of the baseline.
+    baseline_harness: str | None = None
     #: What the clocks of candidate and baseline cover, and over which tokens, and whether that differs: as in
     #: a speedup of one device.
-    baseline_harness: str | None = None
     clock_covers: str | None = None
     baseline_clock_covers: str | None = None
     clocks_differ: bool = False

@@ -48,7 +48,7 @@ _ONE_OF = 4
 _BY_CHANCE = 2e-6
 #: What the farm's devices say of such sessions counts as so many of one.
 _PRIOR_SESSIONS = 20.0
-#: The same where every process is tried.
+#: Sessions before a step, at most, where every process is tried.
 _LONG_BEFORE = 50
 #: Sessions on each side of the step of one series, at most.
 _OWN_AFTER, _OWN_BEFORE = 8, 10

@@ -1,26 +1,17 @@
-"""The migrations make the schema that the code describes, forwards and backwards."""
+"""What is stored goes back to an older release, and forward again."""
 
-import sqlite3
 import zlib
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from alembic import command
-from alembic.autogenerate import compare_metadata
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.engine import Engine
 
-from farm.core.errors import Conflict, SchemaMismatch
 from farm.core.runs.samples import decode_samples, encode_samples
 from farm.database import tables
-from farm.database.engine import create_engine, opened_engine, sqlite_url
-from farm.database.migrate import MIGRATIONS, config_for, defer_foreign_keys, upgrade
-from farm.database.tables import metadata
+from farm.database.engine import opened_engine
+from farm.database.migrate import upgrade
+from tests.database.broken_rows import CHANGE
+from tests.database.migrations.downgrades import downgrade
 from tests.support.database.postgres import PostgresServer
 from tests.support.database.sample_rows import (
     ARTIFACT,
@@ -34,150 +25,6 @@ from tests.support.database.sample_rows import (
     add,
     add_rows,
 )
-
-SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2"
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "farm.sqlite3"
-
-
-@pytest.fixture
-def engine(path: Path) -> Iterator[Engine]:
-    made = create_engine(sqlite_url(path))
-    yield made
-    made.dispose()
-
-
-def config(connection: Connection | None = None) -> Config:
-    made = Config()
-    made.set_main_option("script_location", str(MIGRATIONS))
-    made.attributes["connection"] = connection
-    return made
-
-
-def downgrade(engine: Engine, to: str) -> None:
-    with (
-        engine.connect().execution_options(farm_writes=True) as connection,
-        defer_foreign_keys(connection),
-        connection.begin(),
-    ):
-        command.downgrade(config_for(connection), to)
-
-
-def schema(engine: Engine) -> list[tuple[str, ...]]:
-    with engine.connect() as connection:
-        rows = connection.exec_driver_sql(SCHEMA)
-        return [tuple(row) for row in rows if row.name != "alembic_version"]
-
-
-def test_upgrading_an_empty_database_gives_the_schema_of_the_code(engine: Engine) -> None:
-    upgrade(engine)
-    with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True})
-        assert compare_metadata(context, metadata) == []
-
-
-def test_indexes_and_checks_are_the_same_as_those_of_the_code(engine: Engine, tmp_path: Path) -> None:
-    # compare_metadata knows neither CHECK constraints nor the conditions of partial indexes.
-    upgrade(engine)
-    other = create_engine(sqlite_url(tmp_path / "other.sqlite3"))
-    with other.connect().execution_options(farm_writes=True) as connection, connection.begin():
-        metadata.create_all(connection)
-    tables = [row for row in schema(engine) if row[0] != "view"]
-    assert [rules(each) for each in tables] == [rules(each) for each in schema(other)]
-    other.dispose()
-
-
-def rules(row: tuple[str, ...]) -> tuple[str, str, list[str]]:
-    """A table's or index's name with its conditions, in no particular spelling."""
-    kind, name, _, sql = row
-    text = " ".join(sql.replace("\n", " ").replace("\t", " ").replace('"', "").split())
-    parts = [part for part in text.split("CONSTRAINT ") if part.startswith(("ck_", "uq_", "fk_"))]
-    # Of an index, its columns and their order, too.
-    where = [text.partition(" ON ")[2] if kind == "index" else text.partition(" WHERE ")[2]]
-    never_twice = ["AUTOINCREMENT"] if "AUTOINCREMENT" in text else []
-    return kind, name, sorted(part.strip(" ,)") for part in parts) + where + never_twice
-
-
-def test_upgrading_again_changes_nothing(engine: Engine) -> None:
-    upgrade(engine)
-    before = schema(engine)
-    upgrade(engine)
-    assert schema(engine) == before
-
-
-def test_downgrading_leaves_nothing_and_can_be_undone(engine: Engine) -> None:
-    upgrade(engine)
-    before = schema(engine)
-    downgrade(engine, "base")
-    assert schema(engine) == []
-    upgrade(engine)
-    assert [rules(each) for each in schema(engine)] == [rules(each) for each in before]
-
-
-def test_there_is_one_head() -> None:
-    assert len(ScriptDirectory.from_config(config()).get_heads()) == 1
-
-
-def test_a_database_is_upgraded_while_someone_reads_it(engine: Engine, path: Path) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
-        reader.execute("PRAGMA journal_mode=WAL")
-        reader.execute("BEGIN")
-        assert reader.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
-        upgrade(engine)
-        assert reader.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
-        reader.execute("COMMIT")
-        assert reader.execute("SELECT count(*) FROM jobs").fetchone() == (0,)
-
-
-def test_a_migration_that_fails_leaves_the_database_as_it_was(engine: Engine) -> None:
-    def fail(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        if "CREATE TABLE jobs" in statement:
-            raise RuntimeError("the disk is full")
-
-    sa.event.listen(engine, "before_cursor_execute", fail)
-    with pytest.raises(RuntimeError, match="the disk is full"):
-        upgrade(engine)
-    sa.event.remove(engine, "before_cursor_execute", fail)
-    assert schema(engine) == []
-    upgrade(engine)
-
-
-def test_a_database_with_tables_that_no_farm_made_is_left_as_it_is(engine: Engine) -> None:
-    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
-        connection.exec_driver_sql("CREATE TABLE jobs (somebody TEXT)")
-    before = schema(engine)
-    with pytest.raises(Conflict, match="it has a table jobs"):
-        upgrade(engine)
-    assert schema(engine) == before
-
-
-def test_a_database_of_a_development_version_is_refused(engine: Engine) -> None:
-    upgrade(engine)
-    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0100'")
-    before = schema(engine)
-    with pytest.raises(SchemaMismatch, match="development version before the first release") as refusal:
-        upgrade(engine)
-    assert "empty data folder" in refusal.value.hint
-    assert schema(engine) == before
-
-
-def test_a_migration_that_leaves_dangling_references_is_rolled_back(engine: Engine) -> None:
-    upgrade(engine)
-    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
-        add_rows(connection)
-    with (
-        pytest.raises(sa.exc.IntegrityError, match="dangling references"),
-        engine.connect().execution_options(farm_writes=True) as connection,
-        defer_foreign_keys(connection),
-        connection.begin(),
-    ):
-        connection.exec_driver_sql("DELETE FROM programs")
-    with engine.connect() as connection:
-        assert connection.exec_driver_sql("SELECT count(*) FROM programs").scalar_one() > 0
 
 
 def test_starts_of_a_baseline_in_several_blocks_survive_a_release_that_knows_repeats_only(
@@ -248,6 +95,34 @@ def test_published_numbers_are_gone_for_a_release_without_that_format(engine: En
     with engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT format FROM imports").scalars().all() == ["log"]
         assert connection.exec_driver_sql("SELECT import_id FROM external_results").scalars().all() == [1]
+    upgrade(engine)
+
+
+def test_a_change_that_nothing_explains_is_the_devices_for_a_release_without_that_word(
+    engine: Engine,
+) -> None:
+    _take_unknown_back(engine)
+
+
+@pytest.mark.long
+def test_a_change_that_nothing_explains_is_the_devices_for_an_older_release_on_postgresql(
+    postgres: PostgresServer,
+) -> None:
+    with postgres.database("migrated") as name, opened_engine(postgres.url(name)) as engine:
+        _take_unknown_back(engine)
+
+
+def _take_unknown_back(engine: Engine) -> None:
+    upgrade(engine)
+    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+        add_rows(connection)
+        add(connection, tables.changes, CHANGE, cause="device")
+        add(connection, tables.changes, CHANGE, cause="unknown", is_passing=True)
+        add(connection, tables.changes, CHANGE, cause="unknown", delta=-0.1, is_slower=False)
+    downgrade(engine, "0114")
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql("SELECT cause FROM changes ORDER BY change_id").scalars()
+        assert list(rows) == ["device", "drift", "device"]
     upgrade(engine)
 
 
