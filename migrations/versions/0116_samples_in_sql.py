@@ -133,8 +133,27 @@ def _replace_view(name: str, query: str) -> None:
         "postgresql": r"to_timestamp(\1 / 1e6)",
     }
     query = re.sub(r"AT\(([a-z_.]+)\)", of_dialect[op.get_bind().dialect.name], query)
+    readers = _readers(name)
     op.execute(f"DROP VIEW {name}")
     op.get_bind().exec_driver_sql(f"CREATE VIEW {name} AS {query}")
+    for reader in readers:
+        op.execute(f"GRANT SELECT ON {name} TO {reader}")
+
+
+def _readers(view: str) -> list[str]:
+    """Return the roles that may read a view, and lose that with it."""
+    connection = op.get_bind()
+    if connection.dialect.name != "postgresql":
+        return []
+    grantees = connection.execute(
+        sa.text(
+            "SELECT grantee FROM information_schema.role_table_grants WHERE table_schema = current_schema()"
+            " AND table_name = :view AND privilege_type = 'SELECT' AND grantee <> current_user"
+        ),
+        {"view": view},
+    ).scalars()
+    quote = connection.dialect.identifier_preparer.quote_identifier
+    return [name if name == "PUBLIC" else quote(name) for name in grantees]
 
 
 def _pack_again(packed: Callable[[bytes], bytes]) -> None:

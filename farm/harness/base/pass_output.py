@@ -40,13 +40,16 @@ _NOW = 'now() { now=$$EPOCHREALTIME; [ -n "$$now" ] || now=$$(date +%s.%N); }; '
 def with_clocked_lines(command: Sequence[str]) -> tuple[str, ...]:
     """Return a command that runs another one and prints each line of both its outputs behind its time.
 
+    It ends with the other one's exit code.
     The time is that of the device's wall clock when its shell had read the line: up to about a millisecond
     after it was printed, some more where the shell is not mksh. A tool that keeps back what it prints has
     later times.
     """
+    # The shell has the exit code of the last command of a pipe only, so the tool's comes by another stream.
     script = (
-        f'{_NOW}now; echo "$$now {_STARTED}"; "$$@" 2>&1 | '
-        'while IFS= read -r line; do now; echo "$$now $$line"; done'
+        f'{_NOW}exec 4>&1; now; echo "$$now {_STARTED}"; '
+        'code=$$( { { "$$@" 2>&1 3>&- 4>&-; echo $$? >&3; } | '
+        'while IFS= read -r line; do now; echo "$$now $$line"; done >&4; } 3>&1 ); exit $$code'
     )
     return ("sh", "-c", script, "sh", *command)
 

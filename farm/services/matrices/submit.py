@@ -177,7 +177,9 @@ def prepare_expanded(
         rounds=spec.round_range[0],
         seed=secrets.randbelow(_MAX_SEED) if spec.seed is None else spec.seed,
         varying=expanded.varying,
-        programs_by_device=programs_by_device or expanded.programs_by_device(),
+        programs_by_device=(
+            expanded.programs_by_device() if programs_by_device is None else programs_by_device
+        ),
     )
     packed = lazy_expansion.pack_job_template(job_template)
     return PreparedMatrix(expanded=expanded, job_template=job_template, packed=packed)

@@ -1,5 +1,6 @@
 """What is stored goes back to an older release, and forward again."""
 
+import os
 import zlib
 
 import pytest
@@ -271,3 +272,25 @@ def _compress_samples(engine: Engine) -> None:
         (new,) = connection.execute(sa.select(tables.measurements.c.samples)).scalars()
         rows = connection.exec_driver_sql("SELECT sample_ns FROM analysis_samples ORDER BY iteration")
         assert tuple(rows.scalars()) == decode_samples(new) == samples_ns
+
+
+@pytest.mark.long
+def test_who_may_read_a_view_may_read_the_one_that_replaces_it(postgres: PostgresServer) -> None:
+    role = f"reader_{os.getpid()}"
+    with postgres.database("migrated") as name, opened_engine(postgres.url(name)) as engine:
+        upgrade(engine)
+        downgrade(engine, "0115")
+        postgres.execute(f'CREATE ROLE "{role}"')
+        try:
+            with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+                connection.exec_driver_sql(f'GRANT SELECT ON analysis_samples TO "{role}"')
+            upgrade(engine)
+            with engine.connect() as connection:
+                granted = "SELECT has_table_privilege(%s, %s, 'SELECT')"
+                of_samples = connection.exec_driver_sql(granted, (role, "analysis_samples")).scalar_one()
+                of_others = connection.exec_driver_sql(granted, (role, "analysis_speedups")).scalar_one()
+                assert (of_samples, of_others) == (True, False)
+        finally:
+            with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+                connection.exec_driver_sql(f'DROP OWNED BY "{role}"')
+            postgres.execute(f'DROP ROLE "{role}"')

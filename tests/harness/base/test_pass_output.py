@@ -106,6 +106,23 @@ def clocked(shell: str, program: str) -> str:
 
 
 @pytest.mark.parametrize("shell", ["mksh", "dash", "bash"])
+def test_a_command_with_clocked_lines_ends_as_the_tool_does(shell: str) -> None:
+    path = shutil.which(shell)
+    if path is None:
+        pytest.skip(f"{shell} is not installed")
+    command = with_clocked_lines(("sh", "-c", "echo out; echo err >&2; exit 7"))
+    words = [Template(word).substitute() for word in command]
+    ended = subprocess.run([path, *words[1:]], capture_output=True, text=True, check=False)
+    assert ended.returncode == 7
+    assert [line.split(" ", 1)[1] for line in ended.stdout.splitlines()] == [
+        "benchfarm_started",
+        "out",
+        "err",
+    ]
+    assert ended.stderr == ""
+
+
+@pytest.mark.parametrize("shell", ["mksh", "dash", "bash"])
 def test_the_time_between_two_lines_of_a_tool_is_that_which_it_took(shell: str) -> None:
     text = clocked(shell, "echo 'a \\ b'; sleep 0.2; echo end >&2; sleep 0.2")
     between_ms = clocked_ms(text, re.compile(r"^a \\ b$"), re.compile("^end$"))

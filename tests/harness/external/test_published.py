@@ -65,6 +65,7 @@ def test_a_row_is_kept_as_it_was_published() -> None:
         ("5,ms", "1.234,5 ms", "line 3: the unit is '5 ms'"),
         ("5,ms", '"1,5",ms', "'1,5' is no time"),
         ("5,ms", "inf,ms", "'inf' is no time"),
+        ("5,ms", "0.0,ms", "'0.0' is no time"),
         ("5,ms", ",ms", "line 3 has no value"),
         ("https://example.com/a,1\n", ",1\n", "line 3 has no source"),
         ("https://example.com/a,1\n", "https://example.com/a,1,2\n", "another number of cells"),

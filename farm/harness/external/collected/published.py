@@ -66,7 +66,7 @@ def _result(row: Mapping[str, str], place: str) -> ExternalResult:
     missing = [name for name in _NEEDED if not row[name]]
     if missing:
         raise InvalidInput(f"{place} has no {', '.join(missing)}", hint=_HINT)
-    if not _NUMBER.fullmatch(row["value"]):
+    if not _NUMBER.fullmatch(row["value"]) or not float(row["value"]):
         raise InvalidInput(
             f"{place}: {row['value'][:40]!r} is no time", hint="write it like 25.6, without its unit"
         )

@@ -41,14 +41,15 @@ class ChangeFilter:
     all: bool = False
 
 
-#: Old and new were measured side by side and do not show it.
-_IS_REFUTED = (
+#: Old and new were measured side by side and do not show it. A cause that was found later was not.
+_IS_REFUTED = sa.and_(
+    changes.c.cause.in_([literal(ChangeCause.FILE), literal(ChangeCause.PROGRAM)]),
     sa.exists()
     .where(
         confirmations.c.change_id == changes.c.change_id,
         confirmations.c.outcome == literal(ConfirmationOutcome.NOT_CONFIRMED),
     )
-    .correlate(changes)
+    .correlate(changes),
 )
 #: The cause by all that is known: what is refuted is noise, unless another version began with it.
 _known_cause: sa.ColumnElement[str] = sa.case(

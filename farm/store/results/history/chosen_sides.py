@@ -54,7 +54,7 @@ def measured_sides(
     labels: Collection[str] | None,
     since: datetime | None = None,
 ) -> list[SeriesSide]:
-    """Return the cells of sessions that were measured, at a time or later, with stored points or without."""
+    """Return the cells of sessions with a measurement, at a time or later; points need not be stored."""
     series_id = (
         sa.select(measurements.c.series_id)
         .where(

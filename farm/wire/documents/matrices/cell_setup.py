@@ -7,7 +7,7 @@ from farm.wire.base import Wire
 
 
 class CellSetup(Wire):
-    """What a cell runs. The fields of the model file are None where the harness runs no model."""
+    """What a cell runs. The fields of the model file are empty where the harness runs no model."""
 
     model: str | None
     #: The name of the model file, as in `farm variant list`.

@@ -20,7 +20,7 @@ MAX_CHANGED_SERIES = 100
 
 
 class CommonSetup(Wire):
-    """What all series of a change run. Fields are None where they differ, or the harness runs no model."""
+    """What all series of a change run. Fields are empty where they differ, or the harness runs no model."""
 
     model: str | None
     precision: PrecisionWord | None

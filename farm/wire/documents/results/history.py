@@ -89,7 +89,7 @@ class SeriesChange(Wire):
 
 
 class SeriesSetup(Wire):
-    """What a series runs at each point. Fields of the model file are None where the harness runs no model."""
+    """What a series runs at each point. Fields of the model file are empty where it runs none."""
 
     model: str | None
     #: The name of the model file at the newest point.
