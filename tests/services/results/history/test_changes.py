@@ -25,6 +25,7 @@ from farm.database.tables import points
 from farm.database.transaction import bind_tx
 from farm.presentation.changes import cause_text
 from farm.services.operations.alarms import list_alarms
+from farm.services.results.history import detection
 from farm.services.results.history.change_sweep import record_all
 from farm.services.results.history.changes import (
     change_detail,
@@ -142,7 +143,9 @@ def test_a_change_whose_evidence_is_retracted_is_kept_and_said_to_be_gone(histor
     assert search(history) == [change]
 
 
-def test_the_newest_points_alone_show_the_same_change(history: FarmRig) -> None:
+def test_the_newest_points_alone_show_the_same_change(
+    history: FarmRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (whole,) = detected(history).added
     cut = history.read(detect_recorded, now=history.clock.now(), most_points=25 * 8)
     (change,) = cut.added
@@ -154,8 +157,9 @@ def test_the_newest_points_alone_show_the_same_change(history: FarmRig) -> None:
     assert [own.delta for own in change.series] == pytest.approx(sizes, abs=1e-9)
     assert change.delta == pytest.approx(whole.delta, abs=0.005)
     assert (change.since_at, change.told_at) == (whole.since_at, whole.told_at)
-    # What was told in the first half of the days that are read is not recorded: too little came before it.
-    assert history.read(detect_recorded, now=history.clock.now(), most_points=14 * 8).added == []
+    # What was told in the first part of the days that are read is not recorded: too little came before it.
+    monkeypatch.setattr(detection, "_TRUSTED_SHARE", 0.25)
+    assert history.read(detect_recorded, now=history.clock.now(), most_points=25 * 8).added == []
 
 
 @pytest.fixture
