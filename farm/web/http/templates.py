@@ -57,6 +57,7 @@ def _environment() -> Environment:
         "verdict_glyph": verdict_glyph,
         "whole": whole_text,
         "with_value": _with_value,
+        "without": _without,
     }
     environment.globals |= {
         "change_text": text.change_text,
@@ -90,6 +91,11 @@ def age_element(at: datetime, now: datetime) -> Markup:
 def _with_value(query: str, **values: object) -> str:
     """Return a query with other values of some names."""
     return urlencode([*(pair for pair in parse_qsl(query) if pair[0] not in values), *values.items()])
+
+
+def _without(query: str, *names: str) -> str:
+    """Return a query without some names."""
+    return urlencode([pair for pair in parse_qsl(query) if pair[0] not in names])
 
 
 def _command_line(command: str, *arguments: object, **options: object) -> str:

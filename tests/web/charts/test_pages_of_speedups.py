@@ -1,13 +1,16 @@
 """Pages of speedups: where one ends, and that there is another one."""
 
 import re
+from html import unescape
 
 import pytest
 
 from farm.services.matrices import views as matrix_views
+from farm.web.http.templates import TEMPLATES
 from farm.web.pages import speedups
 from tests.support.sample_views import speedup_view
 from tests.web.conftest import PageFarm
+from tests.web.questions.reading import read_page
 from tests.web.test_pages import words_of
 
 
@@ -38,6 +41,36 @@ def test_a_page_of_some_comparisons_says_that_there_are_more_and_where(
         assert "There are more comparisons than the 1 of this page" in words_of(answer)
         assert "farm speedups --by soc" in words_of(answer)
         assert 'href="/speedups.csv' in answer.text
+
+
+def test_a_page_that_is_full_leads_to_a_row_for_each_device(pages: PageFarm) -> None:
+    # The place in a list of comparisons is none in one of devices.
+    query = "model=mobilenet_v2&candidate=int8&after=1"
+    full = TEMPLATES.get_template("speedups/blocks.html").render(
+        {"blocks": [], "next": 2, "rows": 1, "cut": None, "here": "/speedups", "query": query},
+        matrix=None,
+        device="",
+        name="",
+        mine=False,
+    )
+    (link,) = re.findall(r'href="(/speedups\?[^"]*by=device[^"]*)"', full)
+    assert link == "/speedups?model=mobilenet_v2&amp;candidate=int8&amp;by=device"
+    assert read_page(pages.http.get(unescape(link)).text).row("virtual-1 (virtual)")
+
+
+@pytest.mark.parametrize(
+    ("query", "is_led"),
+    [("", True), ("model=mobilenet_v2", True), ("name=two+precisions", False), ("matrix=1", False)],
+)
+def test_a_row_for_each_device_is_offered_where_it_keeps_all_filters(
+    pages: PageFarm, monkeypatch: pytest.MonkeyPatch, query: str, is_led: bool
+) -> None:
+    monkeypatch.setattr(speedups, "_ROWS_OF_ALL", 1)
+    monkeypatch.setattr(speedups, "_ROWS", 1)
+    answer = pages.http.get(f"/speedups?{query}")
+    assert "There are more" in words_of(answer)
+    links = re.findall(r'href="(/speedups\?[^"]*by=device[^"]*)"', answer.text)
+    assert [pages.http.get(unescape(link)).status_code for link in links] == [200] * is_led
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,13 @@ def test_the_csv_has_the_rows_in_full(pages: PageFarm) -> None:
     ]
 
 
+def test_a_further_page_leads_to_the_first_devices(pages: PageFarm) -> None:
+    answer = pages.http.get("/speedups?by=soc&after=2")
+    (path,) = re.findall(r'href="(/speedups\?[^"]*candidate=[^"]*)"', answer.text)
+    there = read_page(pages.http.get(path.replace("&amp;", "&")).text)
+    assert there.row("virtual-1 (virtual)")
+
+
 def test_without_a_candidate_the_page_leads_from_each_to_its_devices(pages: PageFarm) -> None:
     answer = pages.http.get("/speedups?by=device")
     assert "Choose a candidate" in words_of(answer)

@@ -5,13 +5,14 @@ import shlex
 from html import unescape
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 from typer.main import get_command
 
 import farm.web
 from farm.cli.shell.main import app
+from farm.web.pages import files, history, matrices, operations, speedups
 from tests.web.conftest import PageFarm
 
 _TEMPLATES = Path(farm.web.__file__).parent / "templates"
@@ -49,6 +50,42 @@ _FILTERED: tuple[tuple[str, dict[str, str]], ...] = (
             "withdrawn": "true",
         },
     ),
+)
+
+#: Pages of more than one row, with their filters.
+_FURTHER: tuple[tuple[str, dict[str, str]], ...] = (
+    ("/changes", {"model": "mobilenet_v2", "since": "2020-01-01", "all": "true"}),
+    ("/changes", {"cause": "file", "state": "new"}),
+    (
+        "/events",
+        {"subject": "matrix:1", "actor": "user", "kind": "matrix_submitted", "since": "2020-01-01"},
+    ),
+    (
+        "/history",
+        {
+            "model": "mobilenet_v2",
+            "harness": "speed_benchmark_torch",
+            "variant": "int8",
+            "since": "2020-01-01",
+        },
+    ),
+    ("/history", {"device": "virtual-1"}),
+    ("/matrices", {"name": "two precisions", "since": "2020-01-01"}),
+    ("/speedups", {"matrix": "1", "model": "mobilenet_v2", "pivot": "true"}),
+    ("/speedups", {"name": "two precisions", "since": "2020-01-01", "baseline": "float32"}),
+    ("/speedups", {"by": "device", "candidate": "int8", "baseline": "float32", "since": "2020-01-01"}),
+    _FILTERED[-1],
+)
+#: With one row on each, they have a further one.
+_PAGE_SIZES = (
+    (files, "_RESULTS"),
+    (history, "_CHANGES"),
+    (history, "_SERIES"),
+    (matrices, "_PAGE"),
+    (operations, "_EVENTS"),
+    (speedups, "_GROUPS"),
+    (speedups, "_ROWS"),
+    (speedups, "_ROWS_OF_ALL"),
 )
 
 
@@ -89,6 +126,20 @@ def test_the_command_below_a_page_takes_each_of_its_filters(
     assert len(words) == len(filters), line
     # Raises a usage error for an option that the command does not have.
     command.make_context(path, list(words))
+
+
+@pytest.mark.parametrize(("path", "filters"), _FURTHER)
+def test_a_link_to_a_further_page_keeps_each_filter(
+    pages: PageFarm, monkeypatch: pytest.MonkeyPatch, path: str, filters: dict[str, str]
+) -> None:
+    for module, name in _PAGE_SIZES:
+        monkeypatch.setattr(module, name, 1)
+    answer = pages.http.get(f"{path}?{urlencode(filters)}")
+    (link,) = re.findall(rf'href="{path}\?([^"]*(?:after|before)=[^"]*)"', answer.text)
+    query = dict(parse_qsl(unescape(link)))
+    (further,) = query.keys() - filters.keys()
+    assert further in ("after", "before")
+    assert query.items() >= filters.items()
 
 
 def test_each_option_that_a_page_hands_to_its_command_is_a_filter_above() -> None:
