@@ -205,13 +205,26 @@ def _states(text: str) -> frozenset[CellState]:
 
 
 @router.get("/matrices/{matrix_id}/cells.csv")
-async def get_cells_csv(matrix_id: Count, _: Viewer, farm: Farm) -> Response:
-    """Return the cells of a matrix."""
+async def get_cells_csv(
+    matrix_id: Count, _: Viewer, farm: Farm, state: Annotated[str, Query(max_length=20)] = ""
+) -> Response:
+    """Return the cells of a matrix, or those in a state."""
+    number, states = MatrixId(matrix_id), _states(state)
 
     async def page(last: _CellRow | None) -> list[_CellRow]:
         after = -1 if last is None else last.view.index
-        cells = await farm.database.read_async(list_cell_lines, MatrixId(matrix_id), after=after)
-        return [_CellRow(view=cell) for cell in cells]
+        if not states:
+            cells = await farm.database.read_async(list_cell_lines, number, after=after)
+            return [_CellRow(view=cell) for cell in cells]
+        behind: int | None = after
+        # An empty page would be the end of the file.
+        while behind is not None:
+            cells, behind = await farm.database.read_async(
+                list_cell_lines_in_state, number, states, after=behind, limit=_CELLS
+            )
+            if cells:
+                return [_CellRow(view=cell) for cell in cells]
+        return []
 
     return await csv_response(f"matrix-{matrix_id}", page, columns_of(*_CSV_COLUMNS))
 

@@ -1,7 +1,10 @@
 """The cells of a matrix by their state: what needs a look is found in a matrix of any size."""
 
+import csv
+import io
 import re
 from collections.abc import Sequence
+from urllib.parse import urlencode
 
 import pytest
 
@@ -9,6 +12,7 @@ from farm.core.runs.measurement import CellState
 from farm.presentation.cell_state import cell_state
 from farm.services.matrices import views
 from farm.web.http.templates import TEMPLATES
+from farm.web.pages import matrices
 from farm.web.pages.matrices import CellGrid
 from farm.wire.documents.matrices.matrices import CellView
 from tests.web.conftest import PageFarm
@@ -63,6 +67,27 @@ def test_a_filter_goes_through_a_large_matrix_piece_by_piece(
         path, steps = path.replace("&amp;", "&"), steps + 1
     assert sorted(seen) == wanted(pages, pages.broken, [CellState.FAILED])
     assert steps == len(read_page(pages.http.get(f"/matrices/{pages.broken}").text).tables[0][1:]) * 2
+
+
+@pytest.mark.parametrize(("inspected", "limit"), [(1, 400), (20_000, 1)])
+@pytest.mark.parametrize("state", ["failed", "valid", "not valid", "refused"])
+def test_the_csv_beside_a_filter_has_its_cells(
+    pages: PageFarm, monkeypatch: pytest.MonkeyPatch, state: str, inspected: int, limit: int
+) -> None:
+    path = f"/matrices/{pages.broken}?{urlencode({'state': state})}"
+    html = pages.http.get(path).text
+    (link,) = re.findall(r'<a href="([^"]*)">As CSV</a>', html)
+    monkeypatch.setattr(views, "_INSPECTED", inspected)
+    monkeypatch.setattr(matrices, "_CELLS", limit)
+    rows = list(csv.DictReader(io.StringIO(pages.http.get(link).text)))
+    assert sorted(int(row["cell_id"]) for row in rows) == sorted(cells(html))
+
+
+def test_that_every_cell_is_valid_is_said_so(pages: PageFarm, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = f"/matrices/{pages.finished}?state=not+valid"
+    assert "Every cell is valid." in words_of(pages.http.get(path))
+    monkeypatch.setattr(views, "_INSPECTED", 1)
+    assert "Every one of the next cells is valid." in words_of(pages.http.get(path))
 
 
 def test_a_state_that_is_none_is_a_page_that_names_them(pages: PageFarm) -> None:

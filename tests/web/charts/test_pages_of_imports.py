@@ -53,6 +53,13 @@ def test_results_are_found_by_their_model_and_as_csv(pages: PageFarm) -> None:
     assert "Fewer filters show more" in words_of(nothing)
 
 
+def test_the_form_keeps_the_import_whose_results_are_shown(pages: PageFarm) -> None:
+    html = pages.http.get("/imports/results?import_id=2").text
+    assert '<input type="hidden" name="import_id" value="2">' in html
+    assert 'of <a href="/imports/2">import 2</a>' in html
+    assert "import_id" not in pages.http.get("/imports/results").text
+
+
 def test_pages_of_a_model_and_of_a_device_lead_to_what_others_measured(pages: PageFarm) -> None:
     of_model = 'href="/imports/results?model=mobilenet_v2"'
     for path in ("/cells/2", "/history?model=mobilenet_v2", "/speedups?model=mobilenet_v2"):
