@@ -72,6 +72,14 @@ def test_without_comparisons_stdout_is_empty_and_stderr_says_where_to_look(
     assert "farm matrix list" in printed.err
 
 
+def test_filters_that_left_no_comparison_are_said_to_have(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, said in (((), "No comparisons yet"), (("--since", "30d"), "fewer filters may show some")):
+        assert run("speedups", "--by", "all", *words) == 0
+        assert said in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("json_or_not", [(), ("--json",)])
 def test_a_word_no_one_knows_is_named_with_what_there_is(
     url: str, capsys: pytest.CaptureFixture[str], json_or_not: tuple[str, ...]

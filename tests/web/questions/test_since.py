@@ -5,6 +5,7 @@ from datetime import datetime
 
 import pytest
 
+from farm.web.http.templates import TEMPLATES
 from tests.web.conftest import PageFarm
 from tests.web.test_pages import words_of
 
@@ -18,16 +19,15 @@ def test_events_are_those_since_a_time(pages: PageFarm) -> None:
     assert re.findall(r'<time datetime="([^"]*)">', answer.text) == [newest, middle]
 
 
+def test_alarms_are_those_since_a_time(pages: PageFarm) -> None:
+    assert "open for" in words_of(pages.http.get("/alarms?since=2020-01-01"))
+    for path in ("/alarms?since=1h", "/alarms?since=1h&cleared=true"):
+        assert "No alarm is like that. Fewer filters show more." in words_of(pages.http.get(path))
+
+
 @pytest.mark.parametrize(
-    ("query", "words"),
-    [
-        ("", "No alarm is open."),
-        ("cleared=true", "No alarm was raised yet."),
-        ("since=1h", "No alarm is like that. Fewer filters show more."),
-        ("since=1h&cleared=true", "No alarm is like that. Fewer filters show more."),
-    ],
+    ("is_of_all", "words"), [(False, "No alarm is open."), (True, "No alarm was raised yet.")]
 )
-def test_a_page_without_alarms_says_which_ones_there_are_none_of(
-    pages: PageFarm, query: str, words: str
-) -> None:
-    assert words in words_of(pages.http.get(f"/alarms?{query}"))
+def test_a_farm_without_alarms_says_which_ones_it_has_none_of(is_of_all: bool, words: str) -> None:
+    template = TEMPLATES.get_template("operations/alarms/rows.html")
+    assert words in template.render(alarms=[], cleared=is_of_all, since="")

@@ -3,12 +3,13 @@
 import math
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Protocol, TypeVar
 
 import typer
 
 from farm.cli.results.gate import GateOption, judge, print_gate
-from farm.cli.results.speedups.groups import ByOption, check_by, group_tables
+from farm.cli.results.speedups.groups import ByOption, check_by, group_tables, nothing_text
 from farm.cli.results.speedups.pivot import pivot_tables
 from farm.cli.results.speedups.table import speedup_table
 from farm.cli.shell.address import connect
@@ -97,7 +98,8 @@ def speedups(
             groups = farm.group_speedups(
                 by, model=model, baseline=baseline, candidate=candidate, since=begin, at=known_at
             )
-        show(in_order(groups, sort), group_tables, as_json=as_json)
+        draw = partial(group_tables, is_filtered=any((model, baseline, candidate, since, at)))
+        show(in_order(groups, sort), draw, as_json=as_json)
         return
     with connect() as farm:
         views = farm.speedups(
@@ -167,8 +169,7 @@ def print_speedups(
         comparisons, where_all_are="--device and --model select fewer, `farm speedups --json` prints all."
     )
     if not views:
-        none = "No comparison of that: fewer filters may show some" if is_filtered else "No comparisons yet"
-        print_notice(f"{none}; `farm matrix list` shows the progress of matrices.")
+        print_notice(nothing_text(is_filtered=is_filtered))
         return
     console = out()
     draw = pivot_tables if pivot else speedup_table

@@ -73,10 +73,16 @@ _device_table = Listing[GroupSpeedupView](
 _WIDTH = 80
 
 
-def group_tables(views: Sequence[GroupSpeedupView]) -> RenderableType:
+def nothing_text(*, is_filtered: bool) -> str:
+    """Return what is said where there is no comparison, or filters left none."""
+    none = "No comparison of that: fewer filters may show some" if is_filtered else "No comparisons yet"
+    return f"{none}; `farm matrix list` shows the progress of matrices."
+
+
+def group_tables(views: Sequence[GroupSpeedupView], *, is_filtered: bool = False) -> RenderableType:
     """Return a table for each group, model and baseline, or one with a row for each device, with a legend."""
     if not views:
-        return Text("No comparisons yet: `farm matrix list` shows the progress of matrices.")
+        return Text(nothing_text(is_filtered=is_filtered))
     parts: list[RenderableType] = []
     if views[0].by is GroupBy.DEVICE:
         for rows in blocks_by_comparison(views):
