@@ -1,4 +1,3 @@
-// Live
 const by = (id) => document.getElementById(id);
 let source, missed;
 
@@ -43,9 +42,9 @@ const open = () => {
 };
 
 setInterval(() => {
-	for (const age of document.querySelectorAll(".age")) {
-		const min = ~~((Date.now() - new Date(age.dateTime)) / 6e4);
-		age.textContent = min < 60 ? min + " min" : min < 2880 ? ~~(min / 60) + " h" : ~~(min / 1440) + " days";
+	for (const at of document.querySelectorAll(".age")) {
+		const min = ~~Math.max(0, (Date.now() - new Date(at.dateTime)) / 6e4);
+		at.textContent = min < 60 ? min + " min" : min < 2880 ? ~~(min / 60) + " h" : ~~(min / 1440) + " days";
 	}
 }, 2e4);
 

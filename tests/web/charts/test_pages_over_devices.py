@@ -85,6 +85,15 @@ def test_groups_of_devices_are_the_rows_of_the_same_table(pages: PageFarm, by: s
     assert [of(page, f"{name} (virtual)") for name in names] == ["2 of 2 devices"] * len(names)
 
 
+def test_the_form_offers_rows_only_with_what_goes_with_them(pages: PageFarm) -> None:
+    assert 'of all matrices and devices"><option value="device"' in pages.http.get("/speedups").text
+    for query in ("device=virtual-1", "name=two+precisions", "mine=true", "matrix=1"):
+        assert 'name="by"' not in pages.http.get(f"/speedups?{query}").text
+    html = pages.http.get("/speedups?by=soc").text
+    assert re.findall(r'<option value="([^"]*)" selected', html) == ["soc"]
+    assert not any(f'name="{name}"' in html for name in ("device", "name", "mine", "pivot"))
+
+
 @pytest.mark.parametrize("query", ["by=planet", "by=soc&matrix=1", "by=soc&device=virtual-1"])
 def test_what_does_not_go_together_is_a_page_that_says_so(pages: PageFarm, query: str) -> None:
     answer = pages.http.get(f"/speedups?{query}")
