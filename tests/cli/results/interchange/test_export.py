@@ -33,6 +33,25 @@ parquet_files = pytest.importorskip("pyarrow.parquet")
 #: Of conditions, this farm has none.
 KINDS = ("measurements", "samples", "speedups", "devices")
 
+#: Exports, and is killed when its second part is written and not yet in its place.
+KILLED_EXPORT = """
+import os, signal, sys
+from pathlib import Path
+from farm.cli.shell.main import main
+
+parts = 0
+
+def count(event, values):
+    global parts
+    if event == "os.rename" and Path(values[1]).name.startswith("part-"):
+        parts += 1
+        if parts == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(count)
+main()
+"""
+
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
@@ -205,15 +224,12 @@ def test_an_export_that_was_killed_is_completed_by_the_next(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exporting, "EXPORT_BLOCK", 1)
-    call = [sys.executable, "-c", "from farm.cli.shell.main import main; main()", "export", "measurements"]
-    process = subprocess.Popen(
-        [*call, "--out", str(tmp_path), "--format", "jsonl"], env={**os.environ, "FARM_URL": url}
-    )
-    while process.poll() is None and not list(tmp_path.rglob("part-*.jsonl")):
-        pass
-    process.kill()
-    assert process.wait() == -signal.SIGKILL
-    left = next(tmp_path.rglob("part-*.jsonl")).with_name(".part-00000007.jsonl.unfinished")
+    call = [sys.executable, "-c", KILLED_EXPORT, "export", "measurements", "--format", "jsonl"]
+    environment = {**os.environ, "FARM_URL": url}
+    ended = subprocess.run([*call, "--out", str(tmp_path)], env=environment, check=False, timeout=300)
+    assert ended.returncode == -signal.SIGKILL
+    (part,) = tmp_path.rglob("part-*.jsonl")
+    left = part.with_name(".part-00000007.jsonl.unfinished")
     left.write_text("{")
     exported(tmp_path, "measurements", format="jsonl")
     exported(tmp_path / "whole", "measurements", format="jsonl")

