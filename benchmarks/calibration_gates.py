@@ -38,7 +38,7 @@ def gate_rows(random: np.random.Generator, matrices: int) -> Iterator[Row]:
     yield Row(
         what=f"  of {many:,} gates of one cell, 20 % noise",
         measured=f"{failed / many:.2%}",
-        aim=f"<= {GATE_ERROR:.2%}",
+        aim=f"<= {GATE_ERROR:.2%}, two errors allowed",
         holds=failed / many <= GATE_ERROR + two_errors(GATE_ERROR, many),
     )
     at_margin = [_gate(random, noise=0.02, slower=_MARGIN, cells=1) for _ in range(many)]

@@ -15,12 +15,13 @@ class Row:
 
     def __str__(self) -> str:
         verdict = "" if not self.aim else "MET" if self.holds else "MISSED"
-        return f"{self.what:58}{self.measured:>10}  {self.aim:23}{verdict}".rstrip()
+        return f"{self.what:58}{self.measured:>10}  {self.aim:30}{verdict}".rstrip()
 
 
 def at_most(what: str, value: float, aim: float, *, allowed: float = 0.0) -> Row:
-    """Return a share that should be at most `aim`; `allowed` is what so few matrices cannot tell apart."""
-    return Row(what=what, measured=f"{value:.1%}", aim=f"<= {aim:.1%}", holds=value <= aim + allowed)
+    """Return a share that should be at most `aim`; `allowed` are two errors of so few matrices."""
+    words = f"<= {aim:.1%}{', two errors allowed' if allowed else ''}"
+    return Row(what=what, measured=f"{value:.1%}", aim=words, holds=value <= aim + allowed)
 
 
 def two_errors(share: float, count: int) -> float:
