@@ -32,7 +32,6 @@ router = APIRouter(route_class=PageRoute)
 _IMPORTS = 50
 #: Results of others on one page.
 _RESULTS = 200
-#: Of those, `settings` is what a file says besides.
 _RESULT_COLUMNS = tuple(ExternalResultView.model_fields)
 
 
