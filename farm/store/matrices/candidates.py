@@ -49,10 +49,15 @@ def page_of_candidates(
     return [to_record(CellRow, row) for row in connection.execute(query)]
 
 
-def labels_of_matrix(connection: Connection, matrix_ids: Collection[MatrixId]) -> set[str]:
-    """Return the labels of the cells of matrices, without duplicates of baselines."""
+def labels_of_matrix(
+    connection: Connection, matrix_ids: Collection[MatrixId], *, model: str | None = None
+) -> set[str]:
+    """Return the labels of the cells of matrices, of one model or of all, without duplicates of baselines."""
     query = sa.select(cells.c.label).distinct()
     query = query.where(is_among(connection, cells.c.matrix_id, matrix_ids), cells.c.replica == 1)
+    if model is not None:
+        query = query.join(variants, variants.c.variant_id == cells.c.variant_id)
+        query = query.where(variants.c.model == model)
     return set(connection.execute(query).scalars())
 
 

@@ -47,7 +47,7 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
         "cells USING INTEGER PRIMARY KEY (rowid=?)",
     ),
     "speedups --by device: how well the rounds agree": (
-        lambda c: newest_points.errors_of_points(c, [CellId(1)]),
+        lambda c: newest_points.precisions_of_points(c, [CellId(1)]),
         "points USING INTEGER PRIMARY KEY (rowid=?)",
     ),
     "speedups --by: since a time": (

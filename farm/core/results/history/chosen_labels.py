@@ -47,13 +47,21 @@ class ChosenLabels:
         """Tell whether a cell of this label is compared."""
         return self.candidate is None or label in self.candidate
 
+    def are_of(self, baseline: str, candidate: str) -> bool:
+        """Tell whether a planned pair of these labels is chosen."""
+        return (self.baseline is None or baseline in self.baseline) and self.is_candidate(candidate)
+
+    def baselines_among(self, labels: Iterable[str]) -> list[str]:
+        """Return the labels that may be the baseline among those of one device and model, sorted."""
+        return sorted({*labels} & (self.baseline or frozenset()))
+
     def baseline_among(self, labels: Iterable[str]) -> str | None:
         """Return the label of the baseline among those of one device and model; None if there is none.
 
         Raises:
             InvalidInput: there are several.
         """
-        found = sorted({*labels} & (self.baseline or frozenset()))
+        found = self.baselines_among(labels)
         if len(found) > 1:
             named = ", ".join(f"`{label}`" for label in found)
             raise InvalidInput(

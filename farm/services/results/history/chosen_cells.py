@@ -48,7 +48,7 @@ def chosen_cells(
         NotFound: no cell has such a label.
         InvalidInput: the baseline may be several cells of a device.
     """
-    labels = choice.chosen(labels_of_matrix(connection, [matrix_id]))
+    labels = choice.chosen(labels_of_matrix(connection, [matrix_id], model=among.model))
     if labels.baseline is None:
         # A candidate keeps the baseline that its matrix planned.
         found: list[ChosenCell] = []

@@ -1,7 +1,7 @@
 """Speedups over devices that have something in common: each device counts once, with its newest session."""
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from itertools import chain
@@ -19,28 +19,23 @@ from farm.database.known_at import as_known_at
 from farm.services.matrices.cell_setups import cell_setups
 from farm.services.results.history.chosen_cells import candidate_filter
 from farm.services.results.history.group_points import (
-    StoredPoints,
-    count_devices,
-    devices_of,
-    newest_points_at,
-    points_by_group,
-    with_older,
-    with_points,
+    GroupSums,
+    KnownPoints,
+    PointsAgainst,
+    add_points,
+    points_against,
 )
-from farm.services.results.history.listed_pairs import PairScope, PointsAgainst, known_labels, points_against
-from farm.services.results.history.session_points import pending_points
+from farm.services.results.history.listed_pairs import PairsAgainst, PairScope, known_labels
 from farm.store.matrices.candidates import CandidateFilter
 from farm.store.matrices.matrices import cells_by_id, newest_matrix_at, planned_baselines
 from farm.store.results.history.newest_points import (
     Comparison,
     DeviceGroup,
     NewestSums,
-    PointError,
+    PointPrecision,
     SlotPair,
-    compared_on_devices,
-    comparisons_of_points,
-    errors_of_points,
     list_comparisons,
+    precisions_of_points,
 )
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 
@@ -82,72 +77,30 @@ def group_speedups(
     """
     if by is GroupBy.DEVICE and candidate is None:
         raise InvalidInput("a row for each device goes with one candidate", hint="name it: --candidate int8")
-    if at is None:
-        pending = pending_points(connection)
-        not_stored = [*chain.from_iterable(pending.values())]
-        computed = with_older(connection, pending)
-        known = [*list_comparisons(connection), *comparisons_of_points(connection, computed)]
-    else:
-        pending = {}
-        computed, not_stored = newest_points_at(connection, at)
-        known = comparisons_of_points(connection, computed)
-    comparisons = {own.slots: own for own in reversed(known) if model is None or own.model == model}
-    if not comparisons:
+    known = KnownPoints(connection, by, model=model, since=since, at=at)
+    if not known.comparisons:
         # Maybe there is no such model.
         candidate_filter(connection, device=None, model=model)
-    labels = _labels(connection, comparisons.values(), baseline=baseline, candidate=candidate)
-    chosen = {
-        slots: own
-        for slots, own in comparisons.items()
-        if (labels.baseline is None or own.baseline in labels.baseline) and labels.is_candidate(own.candidate)
-    }
-    of_computed = points_by_group(connection, by, computed, since=since)
-    stored = StoredPoints(connection, by, since=since, without={session.device_id for session in pending})
-    compared: dict[SlotPair, dict[DeviceGroup, NewestSums]] = {}
-    for slots in chosen:
-        sums = stored.sums(slots) if at is None else {}
-        for group, points in of_computed.get(slots, {}).items():
-            sums[group] = with_points(sums.get(group), points)
-        compared[slots] = sums
-    of_devices = Counter({key: len(own) for key, own in devices_of(comparisons, of_computed).items()})
-    if at is None:
-        for name in {own.model for own in chosen.values()}:
-            of_model = {slots: compared[slots] for slots, own in chosen.items() if own.model == name}
-            for group, devices in stored.devices_with_model(name, of_model).items():
-                of_devices[name, group] += devices
-    against = PointsAgainst()
-    if labels.baseline is not None:
-        planned = {
-            (point.device_id, slots)
-            for slots in chosen
-            for points in of_computed.get(slots, {}).values()
-            for point in points
-        }
-        if at is None:
-            planned |= compared_on_devices(connection, chosen, since=since)
-        against = _points_against(connection, labels, model=model, since=since, at=at, without=planned)
-        comparisons = {**{own.slots: own for own in against.comparisons}, **comparisons}
-        further = points_by_group(connection, by, against.by_slots, since=since)
-        for slots, groups in further.items():
-            own = compared.setdefault(slots, {})
-            for group, points in groups.items():
-                own[group] = with_points(own.get(group), points)
-        of_devices |= count_devices(connection, by, comparisons, of_computed, further, since=since, at=at)
-        if not any(compared.values()) and since is None and at is None:
-            named = f"`{baseline}` and {'any other cell' if candidate is None else f'`{candidate}`'}"
-            raise InvalidInput(
-                f"no block with both {named} in the newest matrices of any device",
-                hint="a matrix with both measures them side by side",
-            )
+    labels = _labels(connection, known, model=model, baseline=baseline, candidate=candidate)
+    chosen = [slots for slots, own in known.comparisons.items() if labels.are_of(own.baseline, own.candidate)]
+    compared = known.sums(chosen)
+    against = _points_against(connection, known, labels, compared, model=model, since=since, at=at)
+    further = known.by_group(against.by_slots)
+    add_points(compared, further)
+    if not any(compared.values()) and labels.baseline is not None and since is None and at is None:
+        named = f"`{baseline}` and {'any other cell' if candidate is None else f'`{candidate}`'}"
+        raise InvalidInput(
+            f"no block with both {named} in the newest matrices of any device",
+            hint="a matrix with both measures them side by side",
+        )
+    comparisons = {**{own.slots: own for own in against.comparisons}, **known.comparisons}
+    if further:
+        models = {comparisons[slots].model for slots, groups in compared.items() if groups}
+        of_devices = known.count_devices_with(comparisons, further, models)
+    else:
+        of_devices = known.count_devices(compared)
     work = _compared_work(connection, compared, against)
-    errors: Mapping[tuple[CellId, int | None], PointError] = {}
-    if by is GroupBy.DEVICE:
-        own_cells = [sums.cell_id for groups in compared.values() for sums in groups.values()]
-        errors = {
-            **errors_of_points(connection, own_cells),
-            **{(point.cell_id, point.baseline_slot): PointError.of(point) for point in not_stored},
-            **against.errors,
-        }
+    precisions = _precisions(connection, known, compared, against) if by is GroupBy.DEVICE else {}
     views = [
         _view(
             by,
@@ -156,7 +109,7 @@ def group_speedups(
             comparisons[slots],
             of_devices=of_devices[comparisons[slots].model, group],
             work=work[slots],
-            error=errors.get((sums.cell_id, slots.baseline_slot)),
+            precision=precisions.get((sums.cell_id, slots.baseline_slot)),
         )
         for slots, groups in compared.items()
         for group, sums in groups.items()
@@ -169,37 +122,127 @@ def group_speedups(
 
 def _labels(
     connection: Connection,
-    comparisons: Collection[Comparison],
+    known: KnownPoints,
     *,
+    model: str | None,
     baseline: str | None,
     candidate: str | None,
 ) -> ChosenLabels:
     """Return the labels of both sides; a baseline need not be a planned one. Raises like `PairChoice`."""
     choice = PairChoice(baseline=baseline, candidate=candidate)
+    compared = [*known.comparisons.values()]
     if baseline is None:
-        return choice.chosen(own.candidate for own in comparisons)
-    planned = {label for own in comparisons for label in (own.baseline, own.candidate)}
-    return choice.chosen(planned | known_labels(connection))
+        return choice.chosen(own.candidate for own in compared)
+    if known.stored is None:
+        # A label that was compared later is known, too: as of then there is nothing of it.
+        compared += list_comparisons(connection)
+    return choice.chosen(known_labels(connection, compared, model=model))
 
 
 def _points_against(
     connection: Connection,
+    known: KnownPoints,
     labels: ChosenLabels,
+    compared: GroupSums,
     *,
     model: str | None,
     since: datetime | None,
     at: datetime | None,
-    without: Collection[tuple[DeviceId, SlotPair]],
 ) -> PointsAgainst:
-    """Return the points of pairs that were not planned on their devices, as known at a time."""
+    """Return the points of pairs that were not planned on their devices, as known at a time.
+
+    Args:
+        connection: the database.
+        known: the points of planned pairs.
+        labels: of both sides; without a baseline, only planned pairs are asked for.
+        compared: the sums of planned pairs.
+        model: only of this model.
+        since: only sessions with a measurement at this time or later.
+        at: the time; None: now.
+    """
+    if labels.baseline is None:
+        return PointsAgainst()
+    planned = known.computed_on_devices(compared)
+    wanted = _wanted_pairs(labels, known.comparisons, compared)
+    if (
+        known.stored is not None
+        and wanted
+        and all(any(known.stored.are_of_all_devices(slots) for slots in own) for own in wanted)
+    ):
+        # All others have planned pairs, without a statement that lists them.
+        asked = {*known.stored.without}
+    else:
+        if known.stored is not None:
+            planned |= known.stored.on_devices(compared)
+        asked = {*known.group_by_device}
+    asked -= _devices_with_all(wanted, planned)
+    if not asked:
+        return PointsAgainst()
     scope = PairScope(
         until=None if at is None else newest_matrix_at(connection, at),
         since=since,
         which=None,
         pooled=_MATRICES_AGAINST,
     )
-    then = as_known_at(connection, at)
-    return points_against(then, CandidateFilter(model=model), scope, labels, without=without)
+    # Words that mean several baselines of a device select among planned pairs, if there are any.
+    pairs = PairsAgainst(
+        as_known_at(connection, at),
+        CandidateFilter(model=model, devices=asked),
+        scope,
+        labels,
+        skip_ambiguous=any(compared.values()),
+    )
+    return points_against(connection, pairs, without=planned)
+
+
+def _wanted_pairs(
+    labels: ChosenLabels, comparisons: Mapping[SlotPair, Comparison], chosen: Collection[SlotPair]
+) -> list[list[SlotPair]]:
+    """Return the planned pairs of each model and each two labels that are asked for.
+
+    None at all if labels of candidates are not given, or not known of planned pairs: then it is open which
+    pairs there are.
+    """
+    labels_by_model: defaultdict[str | None, set[str]] = defaultdict(set)
+    for own in comparisons.values():
+        labels_by_model[own.model] |= {own.baseline, own.candidate}
+    if labels.listed is None or not labels.listed <= set(chain.from_iterable(labels_by_model.values())):
+        return []
+    wanted: dict[tuple[str | None, str, str], list[SlotPair]] = {
+        (model, baseline, candidate): []
+        for model, its in labels_by_model.items()
+        for baseline in labels.baselines_among(its)
+        for candidate in its
+        if candidate != baseline and labels.is_candidate(candidate)
+    }
+    for slots in chosen:
+        own = comparisons[slots]
+        if own.baseline != own.candidate:
+            wanted[own.model, own.baseline, own.candidate].append(slots)
+    return [*wanted.values()]
+
+
+def _devices_with_all(
+    wanted: Collection[Collection[SlotPair]], planned: Collection[tuple[DeviceId, SlotPair]]
+) -> set[DeviceId]:
+    """Return the devices that have a planned pair of each of those that are asked for."""
+    devices: defaultdict[SlotPair, set[DeviceId]] = defaultdict(set)
+    for device_id, slots in planned:
+        devices[slots].add(device_id)
+    of_each = [set[DeviceId]().union(*(devices[slots] for slots in own)) for own in wanted]
+    return set.intersection(*of_each) if of_each else set()
+
+
+def _precisions(
+    connection: Connection, known: KnownPoints, compared: GroupSums, against: PointsAgainst
+) -> dict[tuple[CellId, int | None], PointPrecision]:
+    """Return how well the rounds of each point agree, by its cell and its baseline's slot."""
+    cells = [sums.cell_id for groups in compared.values() for sums in groups.values()]
+    return {
+        **precisions_of_points(connection, cells),
+        **{(point.cell_id, point.baseline_slot): PointPrecision.of(point) for point in known.not_stored},
+        **against.precisions,
+    }
 
 
 def _compared_work(
@@ -232,7 +275,8 @@ def _compared_work(
         if slots in chosen:
             baseline = row_by_id[chosen[slots]]
         else:
-            baseline = planned_by_place[candidate.matrix_id, candidate.baseline_index or 0]
+            assert candidate.baseline_index is not None
+            baseline = planned_by_place[candidate.matrix_id, candidate.baseline_index]
         own, its = setups.setup(candidate), setups.setup(baseline)
         work[slots] = {
             "unoptimized": own.unoptimized,
@@ -253,16 +297,16 @@ def _view(
     *,
     of_devices: int,
     work: Mapping[str, Any],
-    error: PointError | None,
+    precision: PointPrecision | None,
 ) -> GroupSpeedupView:
     sums = compared.sums
     speedup = math.exp(sums.speedup / sums.devices)
     interval = sums.interval() if sums.devices >= MIN_DEVICES else None
     low, high = (bounded_exp(interval.low), bounded_exp(interval.high)) if interval else (None, None)
     own: dict[str, Any] = {}
-    if error is not None:
-        low, high = session_interval(speedup, se_speedup=error.se_speedup, rounds=error.rounds)
-        own = {"device_id": error.device_id, "cell_id": compared.cell_id, "rounds": error.rounds}
+    if precision is not None:
+        low, high = session_interval(speedup, se_speedup=precision.se_speedup, rounds=precision.rounds)
+        own = {"device_id": precision.device_id, "cell_id": compared.cell_id, "rounds": precision.rounds}
     return GroupSpeedupView(
         by=by,
         group="all devices" if by is GroupBy.ALL else group.trait,

@@ -25,6 +25,7 @@ from farm.services.results.speedups import (
 )
 from farm.store.matrices import matrices
 from farm.store.matrices.search import MatrixFilter, with_few_matches
+from farm.store.results.history.newest_points import list_comparisons
 from farm.store.results.measurements import Measurement
 from farm.store.results.provenance import builds_of_each
 from farm.wire.documents.matrices.matrices import SpeedupView
@@ -70,7 +71,11 @@ def list_latest_speedups(
         pooled=pooled,
     )
     has_any = at is None or scope.until is not None
-    labels = None if choice is None else choice.chosen(known_labels(connection))
+    labels = (
+        None
+        if choice is None
+        else choice.chosen(known_labels(connection, list_comparisons(connection), model=model))
+    )
     pairs = (
         ListedPairs(connection, among, scope, labels)
         if labels is None or labels.baseline is None

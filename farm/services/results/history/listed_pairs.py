@@ -1,14 +1,14 @@
 """The pairs of a listing over all matrices, each with the newest cells that compare it."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import CellId, DeviceId, MatrixId, SeriesId
-from farm.core.errors import InvalidInput, NotFound
+from farm.core.base.ids import CellId, DeviceId, MatrixId
+from farm.core.errors import NotFound
 from farm.core.results.history.chosen_labels import ChosenLabels
 from farm.services.results.speedups import AFTER_HINT, CellPair, SpeedupInputs, compared_pairs
 from farm.store.devices.fleet import list_device_ids
@@ -23,13 +23,7 @@ from farm.store.results.history.chosen_sides import (
     measured_sides,
     newest_sides,
 )
-from farm.store.results.history.newest_points import (
-    Comparison,
-    DevicePoint,
-    PointError,
-    SlotPair,
-    list_comparisons,
-)
+from farm.store.results.history.newest_points import Comparison
 from farm.store.results.history.points import (
     PairCell,
     PairKey,
@@ -37,15 +31,12 @@ from farm.store.results.history.points import (
     find_pair,
     measured_pairs,
     newest_cells,
-    slots_of_series,
 )
 from farm.store.results.history.stale_points import MeasuredSession, pending_sessions
 
 #: Devices whose pairs the first statement reads; each further one reads twice as many, up to a number, so
 #: that a farm whose devices have few pairs takes few statements, too.
 _FIRST_DEVICES, _DEVICES_AT_ONCE = 50, 800
-#: Pairs on devices that are compared for one answer at most, where their matrices did not plan them.
-MOST_AGAINST = 2000
 #: Cells of so many sessions whose points are not computed yet are read at once.
 _SESSIONS_AT_ONCE = 500
 
@@ -61,11 +52,24 @@ class PairScope:
     pooled: int
 
 
-def known_labels(connection: Connection) -> set[str]:
-    """Return the labels of all cells that some device has compared, or compares now."""
-    known = {name for own in list_comparisons(connection) for name in (own.candidate, own.baseline)}
+def known_labels(
+    connection: Connection, compared: Iterable[Comparison], *, model: str | None = None
+) -> set[str]:
+    """Return the labels of all cells of a model, or of any, that some device has compared, or compares now.
+
+    Args:
+        connection: the database.
+        compared: the comparisons that some device has newest points of.
+        model: only of this model, because another one may have a cell that has the whole text as its label.
+    """
+    known = {
+        label
+        for own in compared
+        if model is None or own.model == model
+        for label in (own.candidate, own.baseline)
+    }
     pending = {session.matrix_id for session in pending_sessions(connection)}
-    return known | (labels_of_matrix(connection, pending) if pending else set())
+    return known | (labels_of_matrix(connection, pending, model=model) if pending else set())
 
 
 class ListedPairs:
@@ -85,9 +89,10 @@ class ListedPairs:
         self._connection = connection
         self._model = among.model
         # Not ordered by the database: by its locale texts may come in another order than here.
-        self._device_ids = (
-            sorted(list_device_ids(connection)) if among.device_id is None else [among.device_id]
-        )
+        if among.device_id is not None:
+            self._device_ids = [among.device_id]
+        else:
+            self._device_ids = sorted(list_device_ids(connection) if among.devices is None else among.devices)
         self._scope = scope
         self._pending: dict[PairKey, list[PairCell]] = {}
 
@@ -199,10 +204,26 @@ class PairsAgainst(ListedPairs):
     _read_cells = staticmethod(cells_of_sides)
 
     def __init__(
-        self, connection: Connection, among: CandidateFilter, scope: PairScope, labels: ChosenLabels
+        self,
+        connection: Connection,
+        among: CandidateFilter,
+        scope: PairScope,
+        labels: ChosenLabels,
+        *,
+        skip_ambiguous: bool = False,
     ) -> None:
+        """Choose pairs.
+
+        Args:
+            connection: the database.
+            among: of which devices and model.
+            scope: which matrices count.
+            labels: of both sides.
+            skip_ambiguous: leave out a device and model whose baseline may be several cells, instead of
+                raising `InvalidInput`.
+        """
         super().__init__(connection, among, scope)
-        self._choice = labels
+        self._choice, self._skip_ambiguous = labels, skip_ambiguous
 
     def key_of(self, cell_id: CellId) -> PairKey:
         side = find_side(self._connection, cell_id)
@@ -225,7 +246,10 @@ class PairsAgainst(ListedPairs):
             if self._model is None or side.model == self._model:
                 by_place[side.device_id, side.model].append(side)
         for (device_id, _), own in by_place.items():
-            label = self._choice.baseline_among(side.label for side in own)
+            labels = {side.label for side in own}
+            if self._skip_ambiguous and len(self._choice.baselines_among(labels)) > 1:
+                continue
+            label = self._choice.baseline_among(labels)
             for baseline in (side for side in own if side.label == label):
                 for side in own:
                     if side.label != label and self._choice.is_candidate(side.label):
@@ -249,89 +273,6 @@ class PairsAgainst(ListedPairs):
             for matrix_id, own in by_matrix.items()
             for key, side, baseline in self._paired(own)
         ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PointsAgainst:
-    """The newest points of chosen pairs, and what each of them compares."""
-
-    by_slots: Mapping[SlotPair, Sequence[DevicePoint]] = field(default_factory=dict)
-    comparisons: Sequence[Comparison] = ()
-    #: By cells and the slots of their baselines.
-    baseline_cells: Mapping[tuple[CellId, int | None], CellId] = field(default_factory=dict)
-    errors: Mapping[tuple[CellId, int | None], PointError] = field(default_factory=dict)
-
-
-def points_against(
-    connection: Connection,
-    among: CandidateFilter,
-    scope: PairScope,
-    labels: ChosenLabels,
-    *,
-    without: Collection[tuple[DeviceId, SlotPair]],
-) -> PointsAgainst:
-    """Return the newest point of each pair of chosen labels on each device, over rounds in common blocks.
-
-    Args:
-        connection: the database.
-        among: of which model.
-        scope: which matrices count.
-        labels: of both sides.
-        without: pairs on devices that are known, as they were planned.
-
-    Raises:
-        InvalidInput: there are more than `MOST_AGAINST`, or a baseline may be several cells of a device.
-    """
-    pairs = PairsAgainst(connection, among, scope, labels)
-    try:
-        keys = [key for page in pairs.after(None, size=MOST_AGAINST) for key in page]
-    except InvalidInput:
-        if not without:
-            raise
-        # Words that mean several cells of a device select among planned pairs only.
-        return PointsAgainst()
-    sides = {SeriesId(number) for key in keys for number in (key.series_id, key.baseline_series_id)}
-    slots = slots_of_series(connection, sides)
-    by_key = {
-        key: SlotPair(slots[SeriesId(key.series_id)], slots[SeriesId(key.baseline_series_id)]) for key in keys
-    }
-    further = [key for key, pair in by_key.items() if (key.device_id, pair) not in without]
-    if len(further) > MOST_AGAINST:
-        raise InvalidInput(
-            f"more than {MOST_AGAINST} pairs of devices and cells that were not planned as pairs",
-            hint="--model and --candidate select fewer",
-        )
-    found: defaultdict[SlotPair, list[DevicePoint]] = defaultdict(list)
-    comparisons: dict[SlotPair, Comparison] = {}
-    baseline_cells: dict[tuple[CellId, int | None], CellId] = {}
-    errors: dict[tuple[CellId, int | None], PointError] = {}
-    for compared in pairs.compared(further, across_controls=False):
-        newest = compared[0]
-        means = newest.means()
-        baseline_id, series_id = newest.series
-        if means.ratio is None or baseline_id is None or series_id is None:
-            continue
-        assert means.candidate_ns is not None
-        assert means.baseline_ns is not None
-        own = SlotPair(slots[series_id], slots[baseline_id])
-        cell = newest.candidate
-        comparisons[own] = Comparison(own, cell.model, cell.harness, cell.label, newest.baseline.label)
-        place = cell.cell_id, own.baseline_slot
-        baseline_cells[place] = newest.baseline.cell_id
-        errors[place] = PointError(cell.device_id, means.rounds, means.standard_error)
-        found[own].append(
-            DevicePoint(
-                device_id=cell.device_id,
-                matrix_id=cell.matrix_id,
-                cell_id=cell.cell_id,
-                time_ns=means.candidate_ns,
-                baseline_ns=means.baseline_ns,
-                ended_us=max(value.measured_us for side in newest.sides for value in side),
-            )
-        )
-    return PointsAgainst(
-        by_slots=found, comparisons=[*comparisons.values()], baseline_cells=baseline_cells, errors=errors
-    )
 
 
 def _inputs(connection: Connection, cells: Sequence[PairCell]) -> dict[CellId, SpeedupInputs]:

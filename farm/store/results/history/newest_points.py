@@ -30,7 +30,7 @@ class DevicePoint(NamedTuple):
     ended_us: int
 
 
-class PointError(NamedTuple):
+class PointPrecision(NamedTuple):
     """How well the rounds of a point agree."""
 
     device_id: DeviceId
@@ -198,8 +198,6 @@ class NewestSums(NamedTuple):
     cell_id: CellId
     #: The end of the last session.
     ended_us: int
-    #: All devices of the group, whether they measured it or not.
-    known: int
 
 
 def newest_sums(
@@ -209,8 +207,10 @@ def newest_sums(
     *,
     since: datetime | None = None,
     without: Collection[DeviceId] = (),
-) -> dict[DeviceGroup, NewestSums]:
+) -> tuple[dict[DeviceGroup, NewestSums], dict[DeviceGroup, int]]:
     """Return the newest numbers of a comparison over the devices of each group whose facts are known.
+
+    Beside them: how many such devices each group has, whether they measured it or not.
 
     The database adds them up: rows of a thousand devices would take several times as long to make.
 
@@ -224,9 +224,13 @@ def newest_sums(
     query = _sums_query(trait, since is not None, bool(without))
     asked = {**slots._asdict(), "since": since, "without": [*without]}
     found: dict[DeviceGroup, NewestSums] = {}
-    for known, cell_id, ended_us, virtual, group, *sums in connection.execute(query, asked).all():
-        found[DeviceGroup(group, virtual)] = NewestSums(LogSums(*sums), cell_id, ended_us, known)
-    return found
+    known: dict[DeviceGroup, int] = {}
+    for count, cell_id, ended_us, virtual, trait_of, *sums in connection.execute(query, asked).all():
+        group = DeviceGroup(trait_of, virtual)
+        known[group] = count
+        if cell_id is not None:
+            found[group] = NewestSums(LogSums(*sums), cell_id, ended_us)
+    return found, known
 
 
 @cache
@@ -257,26 +261,21 @@ def _sums_query(trait: DeviceTrait | None, has_since: bool, has_without: bool) -
     if has_without:
         logs = logs.where(devices.c.device_id.not_in(sa.bindparam("without", expanding=True)))
     of = logs.subquery()
-    count = sa.func.count(of.c.cell_id)
-    return (
-        sa.select(
-            sa.func.count(),
-            sa.func.max(of.c.cell_id),
-            sa.func.max(of.c.ended_us),
-            of.c.virtual,
-            of.c.trait,
-            # The fields of `LogSums`.
-            count,
-            sa.func.sum(of.c.speedup),
-            sa.func.sum(of.c.speedup * of.c.speedup),
-            sa.func.min(of.c.speedup),
-            sa.func.max(of.c.speedup),
-            sa.func.sum(of.c.time),
-            sa.func.sum(of.c.baseline),
-        )
-        .group_by(of.c.virtual, of.c.trait)
-        .having(count > 0)
-    )
+    return sa.select(
+        sa.func.count(),
+        sa.func.max(of.c.cell_id),
+        sa.func.max(of.c.ended_us),
+        of.c.virtual,
+        of.c.trait,
+        # The fields of `LogSums`.
+        sa.func.count(of.c.cell_id),
+        sa.func.sum(of.c.speedup),
+        sa.func.sum(of.c.speedup * of.c.speedup),
+        sa.func.min(of.c.speedup),
+        sa.func.max(of.c.speedup),
+        sa.func.sum(of.c.time),
+        sa.func.sum(of.c.baseline),
+    ).group_by(of.c.virtual, of.c.trait)
 
 
 def count_devices_with_model(
@@ -333,9 +332,13 @@ def devices_with_model(
 
 
 def compared_on_devices(
-    connection: Connection, pairs: Collection[SlotPair], *, since: datetime | None
+    connection: Connection,
+    pairs: Collection[SlotPair],
+    *,
+    since: datetime | None,
+    without: Collection[DeviceId],
 ) -> set[tuple[DeviceId, SlotPair]]:
-    """Return on which devices there are newest points of these comparisons."""
+    """Return on which devices there are newest points of these comparisons; arguments as of `newest_sums`."""
     found = set()
     for slots in pairs:
         query = sa.select(points.c.device_id).where(
@@ -344,18 +347,18 @@ def compared_on_devices(
         if since is not None:
             query = query.where(points.c.ended_at >= since)
         found |= {(DeviceId(device_id), slots) for device_id in connection.execute(query).scalars()}
-    return found
+    return {(device_id, slots) for device_id, slots in found if device_id not in without}
 
 
-def errors_of_points(
+def precisions_of_points(
     connection: Connection, cell_ids: Collection[CellId]
-) -> dict[tuple[CellId, int | None], PointError]:
+) -> dict[tuple[CellId, int | None], PointPrecision]:
     """Return how well the rounds of stored points agree, by their cells and baselines' slots."""
     query = sa.select(
         points.c.cell_id, points.c.baseline_slot, points.c.device_id, points.c.rounds, points.c.se_speedup
     )
     rows = connection.execute(query.where(is_among(connection, points.c.cell_id, cell_ids))).all()
-    return {(cell_id, slot): PointError(*error) for cell_id, slot, *error in rows}
+    return {(cell_id, slot): PointPrecision(*precision) for cell_id, slot, *precision in rows}
 
 
 def devices_by_group(connection: Connection, trait: DeviceTrait | None) -> dict[DeviceGroup, list[DeviceId]]:

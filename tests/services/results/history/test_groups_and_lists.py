@@ -2,7 +2,6 @@
 
 import math
 from datetime import timedelta
-from statistics import mean
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import MatrixId
 from farm.core.errors import InvalidInput, NotFound
-from farm.core.results.history.chosen_labels import PairChoice
 from farm.database.transaction import bind_tx
 from farm.services.matrices.views import list_matrix_summaries
 from farm.services.results.history.group_speedups import group_speedups
@@ -21,7 +19,6 @@ from farm.store.matrices.search import MatrixFilter, index_names, matrices_query
 from farm.store.operations.alarms import last_alarms_query
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView, RetractRequest, VersionPart
 from tests.services.results.history.test_latest_speedups import Unsteady, measured, register_program
-from tests.support.database.sent_statements import sent_to
 from tests.support.farm.points import compute_points
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
 
@@ -98,24 +95,6 @@ def test_a_row_for_each_device_is_what_the_row_over_all_is_made_of(farm: FarmRig
     assert farm.read(group_speedups, GroupBy.DEVICE, candidate="int8", at=farm.clock.now()) == rows
     with pytest.raises(InvalidInput, match="one candidate"):
         farm.read(group_speedups, GroupBy.DEVICE)
-
-
-def test_a_comparison_over_devices_takes_seven_statements_and_no_facts(farm: FarmRig, host: HostRig) -> None:
-    def statements(connection: Connection) -> list[str]:
-        with sent_to(connection) as sent:
-            group_speedups(connection, GroupBy.DEVICE_MODEL, model="mobilenet_v2")
-        return [sql for sql, _ in sent if not sql.startswith("BEGIN")]
-
-    for groups in (1, 2):
-        farm.submit(devices={"virtual": True}, rounds=2)
-        host.run(good_evidence)
-        compute_points(farm)
-        found = farm.read(statements)
-        assert len(farm.read(group_speedups, GroupBy.DEVICE_MODEL)) == groups
-        assert len(found) == 7, found
-        assert not [sql for sql in found if "device_facts" in sql]
-        host.plug_in("phone-3", device_model="another one")
-        host.earn_health()
 
 
 def test_a_session_that_is_not_stored_yet_counts_beside_the_stored_ones_of_other_devices(
@@ -342,41 +321,6 @@ def test_groups_are_of_the_comparisons_that_are_chosen(farm: FarmRig, host: Host
                 farm.read(group_speedups, GroupBy.ALL, **words)
         with pytest.raises(NotFound, match="no model `mobilenet_v3`"):
             farm.read(group_speedups, GroupBy.ALL, model="mobilenet_v3")
-
-
-def test_groups_compare_any_two_cells_that_ran_in_one_block(farm: FarmRig, host: HostRig) -> None:
-    for number in (2, 3):
-        host.plug_in(f"phone-{number}")
-    host.earn_health()
-    farm.submit(devices={"virtual": True}, axes=THREE_FLAGS, baseline={"warmup": 0}, rounds=2)
-    host.run(Unsteady(farm))
-    choice = PairChoice(baseline="warmup=2", candidate="warmup=1")
-    for compute in (lambda: 0, lambda: compute_points(farm)):
-        compute()
-        (own,) = farm.read(group_speedups, GroupBy.ALL, baseline="warmup=2", candidate="warmup=1")
-        assert (own.devices, own.of_devices, own.model) == (3, 3, "mobilenet_v2")
-        by_device = [view.speedup or 0.0 for view in farm.read(list_latest_speedups, choice=choice)]
-        assert own.speedup == pytest.approx(math.exp(mean(map(math.log, by_device))))
-        assert own.low < own.speedup < own.high
-        assert own.ci_low is not None
-        assert own.ci_low < own.low
-        # Whoever planned it, one pair is one row.
-        both = farm.read(group_speedups, GroupBy.ALL, baseline="warmup=2")
-        assert [view.candidate.split()[-1] for view in both] == ["warmup=0", "warmup=1"]
-        assert own in both
-        now = farm.clock.now()
-        assert farm.read(group_speedups, GroupBy.ALL, baseline="warmup=2", at=now) == both
-        assert farm.read(group_speedups, GroupBy.ALL, baseline="warmup=2", since=now + timedelta(1)) == []
-
-
-def test_groups_of_cells_that_never_ran_in_one_block_are_refused(farm: FarmRig, host: HostRig) -> None:
-    for warmup in (1, 2):
-        axes = {**THREE_FLAGS, "warmup": [0, warmup]}
-        farm.submit(devices={"virtual": True}, axes=axes, baseline={"warmup": 0}, rounds=2)
-        host.run(good_evidence)
-    with pytest.raises(InvalidInput, match="no block") as refused:
-        farm.read(group_speedups, GroupBy.ALL, baseline="warmup=2", candidate="warmup=1")
-    assert refused.value.hint is not None
 
 
 def test_groups_are_as_they_were_known_then(farm: FarmRig, host: HostRig) -> None:
