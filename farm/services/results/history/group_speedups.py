@@ -67,7 +67,8 @@ def group_speedups(
         baseline: only against cells with these words in their label, planned as baselines or not.
         candidate: only candidates with these words in their label.
         since: only devices with a measurement at this time or later.
-        at: as known then, of the sessions that had ended by then.
+        at: as known then, of the sessions that had ended by then; pairs that were not planned also count with
+            the rounds that a session still running had by then.
 
     Raises:
         NotFound: there is no such model, baseline or candidate.
