@@ -43,6 +43,8 @@ MODEL_ZOO: tuple[ZooModel, ...] = tuple(
 
 #: Stands for every word of a list.
 ALL = "all"
+#: Of a precision whose recipe is not said, the one that all runtimes with static int8 make.
+_USUAL_PRECISION = {"int8": "int8-core"}
 
 _Word = TypeVar("_Word", bound=str)
 
@@ -71,7 +73,7 @@ def recipes_of(
     """Return every combination that a builder makes, in the order given; `all` stands for every word.
 
     Args:
-        precisions: number formats.
+        precisions: number formats; `int8` is int8-core.
         formats: layouts of the file; empty: the first one of each runtime.
         runtimes: whose builders are meant; empty: those of the formats, else torch.
         memory_formats: how inputs lie in memory; empty: the best one of each target.
@@ -81,6 +83,7 @@ def recipes_of(
     Raises:
         InvalidInput: a word is unknown, or no builder combines it with the others.
     """
+    precisions = [_USUAL_PRECISION.get(word, word) for word in precisions]
     builders = _builders(runtimes, formats, tuned)
     if not tuned and (of_records := [target for target in targets if target.endswith(TUNED)]):
         raise InvalidInput(

@@ -51,6 +51,12 @@ def test_every_runtime_makes_its_main_format_for_its_usual_target() -> None:
     ]
 
 
+def test_int8_is_what_all_runtimes_with_static_int8_make() -> None:
+    built = names("float32", "int8", runtimes="all")
+    assert built == names("float32", "int8-core", runtimes="all")
+    assert {"int8-core/torchscript", "int8-core/onnx", "int8-core/tflite"} <= set(built)
+
+
 def test_what_a_runtime_does_not_make_is_left_out_where_another_one_does() -> None:
     assert names("int8-full", "int8-dynamic", runtimes="all") == [
         "int8-full/torchscript",
