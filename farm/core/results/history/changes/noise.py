@@ -24,6 +24,8 @@ _PRIOR_SESSIONS = 60.0
 #: No series is believed to be quieter, in log units.
 LEAST_SIGMA = 0.001
 MOST_CORRELATION = 0.9
+#: Values before they say how far they differ.
+_LEAST_VALUES = 3
 #: Sessions since a break that are believed to be more than outliers where they agree.
 _AGREEING = 2
 #: They count as at most so many standard deviations each.
@@ -39,6 +41,13 @@ def row_medians(values: Floats) -> tuple[Floats, Ints]:
     places = np.stack([np.maximum((counts - 1) // 2, 0), np.minimum(counts // 2, values.shape[-1] - 1)], -1)
     middle = np.take_along_axis(ordered, places, axis=-1).mean(axis=-1)
     return np.where(counts > 0, middle, np.nan), counts.astype(np.int64)
+
+
+def deviations(values: Floats) -> Floats:
+    """Return how far the values of each row are from their median, as those of a sample; NaN of too few."""
+    middle, counts = row_medians(values)
+    apart = (values - middle[:, None]) * np.sqrt(counts / np.maximum(counts - 1, 1))[:, None]
+    return np.where(counts[:, None] < _LEAST_VALUES, np.nan, apart)
 
 
 def winsorized_means(values: Floats, sigma: Floats) -> Floats:

@@ -23,8 +23,6 @@ class Cause(StrEnum):
     DEVICE = "device"
     #: A slow change without a first day of a new level.
     DRIFT = "drift"
-    #: How it was measured: the farm knows the control level of each session, a file of points does not.
-    METHOD = "method"
 
 
 class Point(NamedTuple):

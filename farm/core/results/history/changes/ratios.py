@@ -15,6 +15,7 @@ from farm.core.results.history.changes.noise import (
     Ints,
     Scales,
     agreed,
+    deviations,
     lagged,
     normal_scores,
     row_medians,
@@ -39,8 +40,6 @@ _NEIGHBOURS = 12
 #: So many of the latest sessions say nothing of the noise, where there are enough others.
 _LATEST = 8
 _ENOUGH = 10
-#: Sessions of a new version before they say something of it.
-_LEAST_SINCE = 3
 #: Sessions before the noise of a series takes part in that of all.
 _POOLED_FROM = 6
 _UNKNOWN_SIGMA, _MOST_LOG = 0.03, 700.0
@@ -177,12 +176,13 @@ class RatioHistory:
 
     def _noise(self, rows: Ints) -> Floats:
         """Return the residuals of each row; with few, those of a new version are from its own sessions."""
-        since = np.where(self.ticks[rows] >= self._version_ticks[rows][:, None], self.reference(rows), np.nan)
-        middle, counts = row_medians(since)
-        apart = (since - middle[:, None]) * np.sqrt(counts / np.maximum(counts - 1, 1))[:, None]
-        apart[counts < _LEAST_SINCE] = np.nan
-        is_own = ~self._is_enough(rows)[:, None] & ~np.isnan(since)
-        return np.where(is_own, apart, self.residuals[rows])
+        residuals = self.residuals[rows]
+        is_few = ~self._is_enough(rows)
+        few = rows[is_few]
+        since = np.where(self.ticks[few] >= self._version_ticks[few][:, None], self.reference(few), np.nan)
+        own = deviations(since)
+        residuals[is_few] = np.where(np.isnan(since), residuals[is_few], own)
+        return residuals
 
     def _local_level(self, rows: Ints) -> Floats:
         """Return the level of the latest sessions. Noise is measured from it, so no drift is noise."""
