@@ -1,8 +1,9 @@
 """Devices as a frame, and as a table of a notebook."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from html import escape
+from typing import Any
 
 from benchfarm.frames.frame import Frame, FrameColumn
 from benchfarm.frames.setup_columns import flag, integer, moment, number, text
@@ -36,16 +37,8 @@ def _state(view: DeviceView) -> str:
     return ", ".join(view.waiting_for) or "free"
 
 
-def _skin_c(view: DeviceView) -> float | None:
-    return None if view.condition is None else view.condition.skin_c
-
-
-def _battery_c(view: DeviceView) -> float | None:
-    return None if view.condition is None else view.condition.battery_c
-
-
-def _battery_level_pct(view: DeviceView) -> int | None:
-    return None if view.condition is None else view.condition.battery_level_pct
+def _of_condition(name: str) -> Callable[[DeviceView], Any]:
+    return lambda view: None if view.condition is None else getattr(view.condition, name)
 
 
 _COLUMNS: tuple[FrameColumn[DeviceView], ...] = (
@@ -69,9 +62,9 @@ _COLUMNS: tuple[FrameColumn[DeviceView], ...] = (
     flag("busy", lambda view: Blocker.BUSY in view.blocked_by),
     text("waiting_for", lambda view: ", ".join(view.waiting_for) or None),
     text("advice"),
-    number("skin_c", _skin_c),
-    number("battery_c", _battery_c),
-    integer("battery_level_pct", _battery_level_pct),
-    moment("condition_at", lambda view: None if view.condition is None else view.condition.taken_at),
+    number("skin_c", _of_condition("skin_c")),
+    number("battery_c", _of_condition("battery_c")),
+    integer("battery_level_pct", _of_condition("battery_level_pct")),
+    moment("condition_at", _of_condition("taken_at")),
     moment("seen_at"),
 )

@@ -70,15 +70,18 @@ class ComparedWork(Protocol):
 def notes(views: Sequence[SpeedupView], *, width: int) -> Iterator[str]:
     """Yield the notes on the rows of one device and model, wrapped."""
     kinds = (_reasons, _left_out, _looks, _detectable)
-    for line in chain.from_iterable(lines_of(views) for lines_of in kinds):
-        yield from wrap(line, width, subsequent_indent="  ", break_on_hyphens=False)
+    yield from _wrapped(chain.from_iterable(lines_of(views) for lines_of in kinds), width)
     yield from work_notes(views, width=width)
 
 
 def work_notes(views: Sequence[ComparedWork], *, width: int) -> Iterator[str]:
     """Yield the notes on what the rows of a table run, wrapped: each of them once for each candidate."""
     kinds = (_clocks, other_work, _unoptimized, _slow_paths)
-    for line in chain.from_iterable(lines_of(views) for lines_of in kinds):
+    yield from _wrapped(chain.from_iterable(lines_of(views) for lines_of in kinds), width)
+
+
+def _wrapped(lines: Iterable[str], width: int) -> Iterator[str]:
+    for line in lines:
         yield from wrap(line, width, subsequent_indent="  ", break_on_hyphens=False)
 
 

@@ -75,7 +75,7 @@ def lines_of_cells(connection: Connection, cells: Sequence[PlacedCell]) -> tuple
 
 def cell_views(connection: Connection, matrix: Matrix, *, after: int, limit: int) -> tuple[CellView, ...]:
     """Return the same cells with what they run, and with the metrics that the matrix names."""
-    cells = matrices.page_of_cells(connection, matrix.matrix_id, after=after, limit=limit) if limit else []
+    cells = matrices.page_of_cells(connection, matrix.matrix_id, after=after, limit=limit)
     if not cells:
         return ()
     measured = _read_measured(connection, cells)

@@ -8,7 +8,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from farm.cli.shell.tables import Listing, name, number
+from farm.cli.shell.tables import Column, Listing, name, number
 from farm.core.base.units import ratio_text
 from farm.core.errors import InvalidInput
 from farm.presentation.labels import short_labels
@@ -52,22 +52,30 @@ def check_by(by: GroupBy, *, others: Sequence[object]) -> None:
         )
 
 
-_group_table = Listing[GroupSpeedupView](
-    name("candidate", lambda view: view.candidate),
+_SPEEDUP: tuple[Column[GroupSpeedupView], ...] = (
     number("speedup", lambda view: ratio_text(view.speedup)),
     number("interval", lambda view: interval_text(view.ci_low, view.ci_high)),
+)
+_TIME: Column[GroupSpeedupView] = number(
+    "time", lambda view: change_text(view.baseline_ns, view.candidate_ns)
+)
+_OTHER_WORK: Column[GroupSpeedupView] = name(
+    "but", other_work_text, is_shown=lambda views: any(map(other_work_text, views))
+)
+_group_table = Listing[GroupSpeedupView](
+    name("candidate", lambda view: view.candidate),
+    *_SPEEDUP,
     number("all devices", lambda view: interval_text(view.low, view.high)),
-    number("time", lambda view: change_text(view.baseline_ns, view.candidate_ns)),
+    _TIME,
     number("devices", lambda view: f"{view.devices} of {view.of_devices}"),
-    name("but", other_work_text, is_shown=lambda views: any(map(other_work_text, views))),
+    _OTHER_WORK,
 )
 _device_table = Listing[GroupSpeedupView](
     name("device", group_name),
-    number("speedup", lambda view: ratio_text(view.speedup)),
-    number("interval", lambda view: interval_text(view.ci_low, view.ci_high)),
-    number("time", lambda view: change_text(view.baseline_ns, view.candidate_ns)),
+    *_SPEEDUP,
+    _TIME,
     number("rounds", lambda view: view.rounds),
-    name("but", other_work_text, is_shown=lambda views: any(map(other_work_text, views))),
+    _OTHER_WORK,
 )
 #: Of notes below a table.
 _WIDTH = 80
