@@ -113,7 +113,7 @@ def test_a_build_that_is_interrupted_leaves_nothing_behind(tmp_path: Path) -> No
     ("model", "precisions", "formats", "hint"),
     [
         ("mobilnet_v2", ["float32"], ["lite"], "mobilenet_v2"),
-        ("mobilenet_v2", ["int8"], ["lite"], "int8-core"),
+        ("mobilenet_v2", ["int8-cor"], ["lite"], "int8-core"),
         ("mobilenet_v2", ["float32"], ["light"], "lite"),
         ("mobilenet_v2", ["float16"], ["lite"], "float32"),
         ("mobilenet_v2", ["float32"], ["nccn"], "ncnn"),
