@@ -28,7 +28,8 @@ from tests.support.farm.processes import (
     runs_of,
 )
 from tests.support.invariants.invariants import check_invariants
-from tests.support.models.built_variants import built, shared_variant_folder
+from tests.support.models.built_variants import built
+from tests.support.session.shared_folder import shared_folder
 
 #: Who comes first builds variants, which takes minutes where others want the cores too.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -64,7 +65,7 @@ class Lab:
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[Lab]:
     folder = tmp_path_factory.mktemp("lab")
-    variant_folder = shared_variant_folder(tmp_path_factory, worker_id)
+    variant_folder = shared_folder(tmp_path_factory, worker_id, "variants")
     built(recipes_of(["float32", "int8-core"], ["torchscript"]), variant_folder)
     with (
         running_farm(FarmProcess(folder / "farm")) as farm,

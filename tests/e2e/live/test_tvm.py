@@ -24,6 +24,7 @@ from tests.e2e.farm.test_device_reservation import Lab, running_lab
 from tests.e2e.live.test_hold import held, session_folders
 from tests.e2e.runtimes.built.test_built_for_tvm import INPUT, NETS, installed_here
 from tests.support.farm.processes import CHECKOUT, eventually
+from tests.support.harness.built_programs import built_program
 
 pytestmark = [
     pytest.mark.long,
@@ -125,12 +126,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """The folder of `tvm_benchmark` for this machine."""
-    folder = tmp_path_factory.mktemp("program")
-    build = CHECKOUT / "harnesses" / "compiled" / "tvm_benchmark" / "build.py"
-    subprocess.run([sys.executable, str(build), str(folder)], check=True, capture_output=True)
-    return folder
+    return built_program("tvm_benchmark", "apache-tvm", tmp_path_factory, worker_id)
 
 
 @pytest.fixture(scope="module")

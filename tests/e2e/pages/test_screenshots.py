@@ -12,7 +12,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from farm.variants.model_zoo import recipes_of
 from tests.e2e.pages.test_walkthroughs import MACHINE, name_phones
 from tests.support.farm.processes import FarmProcess, running_farm_with_agent
-from tests.support.models.built_variants import built, shared_variant_folder
+from tests.support.models.built_variants import built
+from tests.support.session.shared_folder import shared_folder
 from tests.web.browser.conftest import find_chromium
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -30,7 +31,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(2400)]
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[FarmProcess]:
     """A farm with two virtual devices, and the files of the demo."""
-    variants = shared_variant_folder(tmp_path_factory, worker_id)
+    variants = shared_folder(tmp_path_factory, worker_id, "variants")
     built(recipes_of(["float32", "int8-core"], ["torchscript", "lite"]), variants)
     folder = tmp_path_factory.mktemp("demo") / "farm"
     name_phones(folder / "virtual")

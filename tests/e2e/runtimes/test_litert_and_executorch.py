@@ -2,11 +2,9 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.farm.processes import CHECKOUT, FarmProcess, eventually, running_farm_with_agent
+from tests.support.harness.built_programs import built_program
 
 pytestmark = pytest.mark.long
 
@@ -72,18 +71,11 @@ def test_litert_is_measured_on_the_cpu_and_an_npu_that_is_not_there_enters_no_sp
 
 
 @pytest.fixture
-def runner(farm: FarmProcess, tmp_path: Path) -> None:
+def runner(farm: FarmProcess, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
     """Build executor_runner and make it known, as its source says."""
-    try:
-        distribution("executorch")
-    except PackageNotFoundError:
-        pytest.skip("executorch is not installed (pip install --no-deps executorch==1.5.1)")
-    if shutil.which("c++") is None:
-        pytest.skip("there is no C++ compiler")
-    build = CHECKOUT / "harnesses" / "compiled" / "executor_runner" / "build.py"
-    subprocess.run([sys.executable, str(build), str(tmp_path / "out")], check=True, capture_output=True)
+    program = built_program("executor_runner", "executorch", tmp_path_factory, worker_id)
     library_path = ("--env", "LD_LIBRARY_PATH=${work}/lib")
-    added = farm.cli("harness", "add", "executor_runner", str(tmp_path / "out"), *library_path)
+    added = farm.cli("harness", "add", "executor_runner", str(program), *library_path)
     assert added["program"]["abi"] == "x86_64"
 
 

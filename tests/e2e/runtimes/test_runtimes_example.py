@@ -23,6 +23,7 @@ from farm.harness.generic.adapter import GenericHarness
 from farm.wire.documents.files.harness_definition import definition_from_text
 from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.support.farm.processes import CHECKOUT
+from tests.support.harness.built_programs import built_program
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -81,6 +82,14 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def runner(writer: str, bundle: Path, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
+    """Add the program that runs files of ExecuTorch, for those."""
+    if writer == "executorch":
+        built = built_program("executor_runner", "executorch", tmp_path_factory, worker_id)
+        shutil.copytree(built, bundle, dirs_exist_ok=True)
+
+
 def write_files(writer: str, bundle: Path) -> None:
     if missing := [name for name in PACKAGES[writer] if find_spec(name) is None]:
         pytest.skip(f"{', '.join(missing)} is not installed")
@@ -89,9 +98,6 @@ def write_files(writer: str, bundle: Path) -> None:
         command, env={**os.environ, "ORT_DISABLE_TELEMETRY": "1"}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    if writer == "executorch":
-        build = CHECKOUT / "harnesses" / "compiled" / "executor_runner" / "build.py"
-        subprocess.run([sys.executable, str(build), str(bundle)], check=True)
 
 
 def as_on_a_phone(bundle: Path, folder: Path) -> Path:
@@ -106,6 +112,7 @@ def as_on_a_phone(bundle: Path, folder: Path) -> Path:
     return folder / "run" / "loop"
 
 
+@pytest.mark.usefixtures("runner")
 @pytest.mark.parametrize("writer", PACKAGES)
 def test_each_runtime_computes_what_torch_does_and_is_read(
     demo: Any, bundle: Path, tmp_path: Path, writer: str

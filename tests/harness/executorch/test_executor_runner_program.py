@@ -26,8 +26,8 @@ Run = Callable[..., tuple[RunPlan, Evidence]]
 
 
 @pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built_program("executor_runner", "executorch", tmp_path_factory.mktemp("executor_runner"))
+def bundle(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    return built_program("executor_runner", "executorch", tmp_path_factory, worker_id)
 
 
 @pytest.fixture

@@ -25,10 +25,8 @@ Run = Callable[..., tuple[RunPlan, Evidence]]
 
 
 @pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built_program(
-        "onnxruntime_perf_test", "onnxruntime", tmp_path_factory.mktemp("onnxruntime_perf_test")
-    )
+def bundle(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    return built_program("onnxruntime_perf_test", "onnxruntime", tmp_path_factory, worker_id)
 
 
 @pytest.fixture

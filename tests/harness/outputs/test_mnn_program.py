@@ -21,8 +21,8 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built_program(NAME, "mnn", tmp_path_factory.mktemp(NAME))
+def bundle(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    return built_program(NAME, "mnn", tmp_path_factory, worker_id)
 
 
 def evidence(bundle: Path, folder: Path, *words: str) -> Evidence:

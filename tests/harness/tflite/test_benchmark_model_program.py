@@ -27,8 +27,8 @@ SHORT: dict[str, SettingValue] = {"num_runs": 5, "min_secs": 0.001, "warmup_min_
 
 
 @pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built_program("benchmark_model", "ai-edge-litert", tmp_path_factory.mktemp("benchmark_model"))
+def bundle(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    return built_program("benchmark_model", "ai-edge-litert", tmp_path_factory, worker_id)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """NNAPI's reference library: built once in a test run, and called as a runtime does, by its C interface."""
 
 import ctypes
-import fcntl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from agents.virtual.pool import build_nnapi_library
+from tests.support.session.shared_folder import one_at_a_time, shared_folder
 
 Array = npt.NDArray[np.generic]
 
@@ -28,11 +28,8 @@ class NnapiError(Exception):
 
 def shared_nnapi_library(factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """The library; all workers of one test run build it once."""
-    base = factory.getbasetemp()
-    folder = (base if worker_id == "master" else base.parent) / "nnapi"
-    folder.mkdir(exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    folder = shared_folder(factory, worker_id, "nnapi")
+    with one_at_a_time(folder):
         return build_nnapi_library(folder)
 
 

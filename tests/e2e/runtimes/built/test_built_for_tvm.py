@@ -77,8 +77,8 @@ def this_compiler(say: Say) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built_program("tvm_benchmark", "apache-tvm", tmp_path_factory.mktemp("tvm_benchmark"))
+def program(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    return built_program("tvm_benchmark", "apache-tvm", tmp_path_factory, worker_id)
 
 
 def ran(program: Path, model: Path, *words: str) -> "subprocess.CompletedProcess[str]":

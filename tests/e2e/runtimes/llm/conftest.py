@@ -1,6 +1,5 @@
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -9,10 +8,10 @@ from tests.support.farm.processes import CHECKOUT, FarmProcess, eventually, runn
 _UP = (sys.executable, "-m", "farm.cli.shell.main", "up", "--virtual", "1")
 
 
-@pytest.fixture
-def farm(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FarmProcess]:
+@pytest.fixture(scope="module")
+def farm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FarmProcess]:
     """A farm with a checked virtual phone; it has our script of the harness that the module calls NAME."""
-    farm = FarmProcess(tmp_path / "farm", command=_UP)
+    farm = FarmProcess(tmp_path_factory.mktemp("llm") / "farm", command=_UP)
     with running_farm_with_agent(farm):
         with farm.client() as client:
             eventually(lambda: [each.health for each in client.devices()] == ["good"], "it is checked")

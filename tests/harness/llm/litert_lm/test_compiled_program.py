@@ -25,8 +25,8 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built_program(PROGRAM, "litert-lm-api", tmp_path_factory.mktemp(PROGRAM))
+def bundle(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    return built_program(PROGRAM, "litert-lm-api", tmp_path_factory, worker_id)
 
 
 @pytest.fixture(scope="module")
