@@ -78,11 +78,14 @@ def mutated(copy: Path, mutant: Mutant) -> Iterator[None]:
 
 
 def copy_project(folder: Path) -> Path:
-    """A copy to change."""
+    """A copy to change, with the bytecode of what stays as it is: sources keep their times.
+
+    Without what pytest rewrote: that says nothing of where it is read.
+    """
     for name in _COPIED:
         source, target = ROOT / name, folder / name
         if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("*-pytest-*.pyc"))
         else:
             shutil.copy2(source, target)
     return folder
