@@ -18,6 +18,7 @@ from tests.support.session.collection_gc import CollectionGc
 from tests.support.session.duration_table import DurationTable
 from tests.support.session.leftover_processes import LeftoverProcesses
 from tests.support.session.mixed_files import MixedFiles
+from tests.support.session.shared_folder import one_at_a_time, shared_folder
 from tests.support.session.tiers import Tiers
 from tests.support.session.time_limit import TimeLimit
 
@@ -102,20 +103,24 @@ def host(farm: "FarmRig") -> "HostRig":
 
 
 @pytest.fixture(scope="session")
-def postgres() -> "Iterator[PostgresServer]":
-    """A PostgreSQL of this test process's own, with a migrated database to copy."""
+def postgres(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> "Iterator[PostgresServer]":
+    """A PostgreSQL of this test process's own, with a migrated database to copy, made once in a test run."""
     from farm.database.engine import create_engine
     from farm.database.migrate import upgrade
     from tests.support.database.compiled_statements import share_compiled_statements
     from tests.support.database.postgres import NoPostgres, running_postgres
 
     share_compiled_statements()
+    folder = shared_folder(tmp_path_factory, worker_id, "postgres")
     try:
-        with running_postgres() as server:
-            server.execute(f"CREATE DATABASE {_TEMPLATE}")
-            engine = create_engine(server.url(_TEMPLATE))
-            upgrade(engine)
-            engine.dispose()
+        with one_at_a_time(folder):
+            if not (data := folder / "data").exists():
+                with running_postgres(keep=data) as server:
+                    server.execute(f"CREATE DATABASE {_TEMPLATE}")
+                    engine = create_engine(server.url(_TEMPLATE))
+                    upgrade(engine)
+                    engine.dispose()
+        with running_postgres(begin_with=data) as server:
             yield server
     except NoPostgres as reason:
         pytest.skip(str(reason))

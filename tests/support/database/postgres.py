@@ -63,8 +63,12 @@ class PostgresServer:
 
 
 @contextmanager
-def running_postgres() -> Iterator[PostgresServer]:
+def running_postgres(*, begin_with: Path | None = None, keep: Path | None = None) -> Iterator[PostgresServer]:
     """A server on a socket in a folder of its own, ended by its pid.
+
+    Args:
+        begin_with: what another server kept: its databases are there from the start.
+        keep: where its databases are kept when it has ended; nothing is there yet.
 
     Raises:
         NoPostgres: there are no binaries, or none that the user who must run them can reach.
@@ -74,13 +78,18 @@ def running_postgres() -> Iterator[PostgresServer]:
     folder = Path(tempfile.mkdtemp(prefix="pg-"))
     try:
         _own(folder)
-        _run(binaries, "initdb", "-D", folder / "data", "-U", "postgres", "-A", "trust", "--no-sync")
+        if begin_with is None:
+            _run(binaries, "initdb", "-D", folder / "data", "-U", "postgres", "-A", "trust", "--no-sync")
+        else:
+            _copy(begin_with, folder / "data")
         with _process(binaries, folder):
             server = PostgresServer(folder)
             try:
                 yield server
             finally:
                 server.close()
+        if keep is not None:
+            _copy(folder / "data", keep)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -104,6 +113,11 @@ def _binaries() -> Path:
 def _is_reachable(folder: Path) -> bool:
     """Whether the user that the server runs as can get there: PostgreSQL refuses to run as root."""
     return os.geteuid() != 0 or all(part.stat().st_mode & 0o001 for part in [folder, *folder.parents])
+
+
+def _copy(data: Path, to: Path) -> None:
+    """Copy the folder of a server that has ended, with its owner, whom it must belong to."""
+    subprocess.run(["cp", "-a", str(data), str(to)], check=True, timeout=_PROGRAM_S)
 
 
 def _own(folder: Path) -> None:
