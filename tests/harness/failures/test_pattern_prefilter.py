@@ -44,7 +44,7 @@ def test_an_ordinary_log_is_searched_for_hardly_any_sign() -> None:
 
 
 @pytest.mark.parametrize("place", range(len(PATTERNS)))
-@settings(max_examples=examples(4, 100))
+@settings(max_examples=examples(4, 25))
 @given(st.data())
 def test_a_sign_that_is_there_is_always_looked_for(place: int, data: st.DataObject) -> None:
     pattern = EVERY_SIGN[place].pattern
