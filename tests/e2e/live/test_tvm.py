@@ -15,14 +15,11 @@ from typing import Any
 
 import pytest
 
-from farm.variants.build import build_variants
-from farm.variants.model_zoo import recipes_of
 from farm.variants.recipe import host_abi
-from farm.variants.sources.source import parse_source
 from farm.variants.sources.tuning_records import read_records
 from tests.e2e.farm.test_device_reservation import Lab, running_lab
 from tests.e2e.live.test_hold import held, session_folders
-from tests.e2e.runtimes.built.test_built_for_tvm import INPUT, NETS, installed_here
+from tests.e2e.runtimes.built.test_built_for_tvm import INPUT, of_this_machine, small_network
 from tests.support.farm.processes import CHECKOUT, eventually
 from tests.support.harness.built_programs import built_program
 
@@ -116,13 +113,9 @@ if __name__ == "__main__":
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("library")
-    (folder / "nets.py").write_text(NETS)
-    source = parse_source("nets:small", inputs=[INPUT], folder=folder)
-    recipes = recipes_of(["float32"], runtimes=["tvm"], targets=[f"{host_abi()}-untuned"])
-    [built] = build_variants(source, recipes, folder / "out", interpreter=installed_here)
-    return built.path
+def library(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    _, built = small_network(tmp_path_factory, worker_id)
+    return of_this_machine(built).path
 
 
 @pytest.fixture(scope="module")

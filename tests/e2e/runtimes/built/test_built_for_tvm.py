@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from farm.variants.sources.source import Source, parse_source
 from tests.support.farm.processes import FarmProcess, eventually, running_farm_with_agent
 from tests.support.harness import tool_samples as sample
 from tests.support.harness.built_programs import built_program
+from tests.support.session.shared_folder import one_at_a_time, shared_folder
 
 pytestmark = [
     pytest.mark.long,
@@ -57,17 +59,29 @@ def recipes_for(targets: Sequence[str]) -> list[Recipe]:
     return recipes_of(["float32"], runtimes=["tvm"], targets=targets)
 
 
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
-    folder = tmp_path_factory.mktemp("nets")
-    (folder / "nets.py").write_text(NETS)
-    return parse_source("nets:small", inputs=[INPUT], folder=folder)
+def small_network(factory: pytest.TempPathFactory, worker_id: str) -> tuple[Source, Sequence[BuiltVariant]]:
+    """Return the network, and what is built of it once in a test run."""
+    folder = shared_folder(factory, worker_id, "tvm")
+    with one_at_a_time(folder):
+        if not (kept := folder / "built").exists():
+            (folder / "nets.py").write_text(NETS)
+            source = parse_source("nets:small", inputs=[INPUT], folder=folder)
+            libraries = build_variants(
+                source, recipes_for(TARGETS), folder / "out", interpreter=installed_here
+            )
+            kept.write_bytes(pickle.dumps((source, list(libraries))))
+    found: tuple[Source, Sequence[BuiltVariant]] = pickle.loads(kept.read_bytes())
+    return found
 
 
 @pytest.fixture(scope="module")
-def built(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Sequence[BuiltVariant]:
-    folder = tmp_path_factory.mktemp("built")
-    return list(build_variants(source, recipes_for(TARGETS), folder, interpreter=installed_here))
+def source(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Source:
+    return small_network(tmp_path_factory, worker_id)[0]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Sequence[BuiltVariant]:
+    return small_network(tmp_path_factory, worker_id)[1]
 
 
 @contextmanager
