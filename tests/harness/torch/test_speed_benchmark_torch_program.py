@@ -1,11 +1,12 @@
 """The program on virtual phones and the adapter on the farm, speaking to each other for real."""
 
+import json
 import os
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,24 @@ PROGRAM = Path(__file__).parents[3] / "harnesses" / "speed_benchmark_torch"
 HARNESS = SpeedBenchmarkTorch()
 
 Run = Callable[..., Evidence]
+#: Imports torch as the program does, and forks for each line to run it: words, folder, both outputs.
+FORKS = """
+import json, os, runpy, sys, warnings
+warnings.simplefilter("ignore")
+os.environ["TORCH_CPP_LOG_LEVEL"] = "ERROR"
+import torch
+for line in sys.stdin:
+    words, folder, *outputs = json.loads(line)
+    if not (child := os.fork()):
+        for number, path in enumerate(outputs, start=1):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
+        os.chdir(folder)
+        sys.argv = words
+        runpy.run_path(words[0], run_name="__main__")
+        sys.exit()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(code if code >= 0 else 128 - code, flush=True)
+"""
 
 
 @pytest.fixture
@@ -56,6 +75,41 @@ def run(tmp_path: Path) -> Run:
             exit=ExitRecord(code=code, duration_s=time.monotonic() - started),
             stdout=ran.stdout.decode(),
             stderr=ran.stderr.decode(),
+        )
+
+    return go
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator["subprocess.Popen[str]"]:
+    words = [sys.executable, "-c", FORKS]
+    environment = {"PATH": os.defpath}
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
+    ) as process:
+        yield process
+
+
+@pytest.fixture
+def fork(forks: "subprocess.Popen[str]", tmp_path: Path) -> Run:
+    """Run the program where torch is imported already, which takes longer than to refuse something."""
+
+    def go(*words: str | Path) -> Evidence:
+        argv = (str(PROGRAM), *map(str, words))
+        outputs = [tmp_path / "stdout", tmp_path / "stderr"]
+        started = time.monotonic()
+        assert forks.stdin is not None
+        assert forks.stdout is not None
+        print(json.dumps([argv, *map(str, (tmp_path, *outputs))]), file=forks.stdin, flush=True)
+        code = int(forks.stdout.readline())
+        duration_s = time.monotonic() - started
+        stdout, stderr = (path.read_text() for path in outputs)
+        return Evidence(
+            fence=1,
+            argv=argv,
+            exit=ExitRecord(code=code, duration_s=duration_s),
+            stdout=stdout,
+            stderr=stderr,
         )
 
     return go
@@ -168,9 +222,9 @@ def test_inputs_can_come_from_the_command_line(run: Run, lite: BuiltVariant) -> 
     ],
 )
 def test_what_cannot_be_run_ends_as_the_real_tool_does(
-    run: Run, lite: BuiltVariant, words: list[str], exit_code: int, code: str
+    fork: Run, lite: BuiltVariant, words: list[str], exit_code: int, code: str
 ) -> None:
-    evidence = run(f"--model={lite.path}", *words)
+    evidence = fork(f"--model={lite.path}", *words)
     failure = HARNESS.parse(plan_of(lite), evidence)
     assert isinstance(failure, RunFailure)
     assert evidence.exit is not None
@@ -179,18 +233,18 @@ def test_what_cannot_be_run_ends_as_the_real_tool_does(
 
 @pytest.mark.parametrize("content", [b"", b"no model at all", None])
 def test_a_model_file_that_is_none_aborts_the_program(
-    run: Run, lite: BuiltVariant, tmp_path: Path, content: bytes | None
+    fork: Run, lite: BuiltVariant, tmp_path: Path, content: bytes | None
 ) -> None:
     path = tmp_path / "broken.ptl"
     path.write_bytes(lite.path.read_bytes()[:1_000_000] if content is None else content)
-    failure = HARNESS.parse(plan_of(lite), run(f"--model={path}", "--use_bundled_input=0"))
+    failure = HARNESS.parse(plan_of(lite), fork(f"--model={path}", "--use_bundled_input=0"))
     assert isinstance(failure, RunFailure)
     assert failure.code == "variant.unreadable"
     assert not list(tmp_path.glob("core*"))
 
 
-def test_a_missing_model_file_is_named(run: Run, lite: BuiltVariant) -> None:
-    failure = HARNESS.parse(plan_of(lite), run("--model=/nowhere/m.pt", "--use_bundled_input=0"))
+def test_a_missing_model_file_is_named(fork: Run, lite: BuiltVariant) -> None:
+    failure = HARNESS.parse(plan_of(lite), fork("--model=/nowhere/m.pt", "--use_bundled_input=0"))
     assert isinstance(failure, RunFailure)
     assert "/nowhere/m.pt" in (failure.line or "")
 
