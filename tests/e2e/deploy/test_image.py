@@ -59,6 +59,8 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
     variables = {"PATH": f"{root / 'python/bin'}:/usr/bin:/bin", "HOME": str(root / "var/lib/benchfarm")}
     # pip's own settings, so that a mirror is used here as it is elsewhere.
     variables |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    # Most of what it installs is never imported here.
+    variables["PIP_COMPILE"] = "0"
     folder, entry = root, ["farm"]
     for name, rest in instructions():
         match name:
