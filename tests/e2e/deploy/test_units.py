@@ -70,7 +70,9 @@ def test_both_units_work_together_and_end_when_they_are_told_to(short_path: Path
         lines = [f"FARM_AGENT_{name}={value}\n" for name, value in agent_settings.items()]
         (settings / "agent.env").write_text("".join(lines))
         with running(of_farm):
-            eventually(lambda: views(of_farm, "host", "list") == [], f"the farm answers; {of_farm.log}")
+            eventually(
+                lambda: views(of_farm, "host", "list") == [], f"the farm answers; {of_farm.log}", every_s=0.5
+            )
             token = farm(of_farm, "token", "create", "--auto-admit").stdout.strip()
             folder = of_agent.environment()["FARM_AGENT_DATA_DIR"]
             words = ("agent", "join", f"http://{served_at}", "--data-dir", folder)
@@ -80,6 +82,7 @@ def test_both_units_work_together_and_end_when_they_are_told_to(short_path: Path
                     lambda: [view["health"] for view in views(of_farm, "device", "list") or ()] == ["good"],
                     "the device passes its check",
                     within_s=120,
+                    every_s=0.5,
                 )
                 assert find_own_server(Path(folder) / "adb") is not None
                 assert of_agent.stop(), "within TimeoutStopSec"

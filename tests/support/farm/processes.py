@@ -46,9 +46,12 @@ _ADB_STOP_S = 3.0
 
 
 def eventually(
-    look: Callable[[], T | None], what: str, *, within_s: float = 120.0, every_s: float = 0.02
+    look: Callable[[], T | None], what: str, *, within_s: float = 120.0, every_s: float = 0.1
 ) -> T:
-    """What `look` finds, as soon as that is something true: other processes have no event to wait for."""
+    """What `look` finds, soon after that is something true: other processes have no event to wait for.
+
+    A look takes time from those that it waits for, most of all one that asks a farm or reads all processes.
+    """
     deadline_s = time.monotonic() + within_s
     while not (found := look()):
         assert time.monotonic() < deadline_s, f"within {within_s:g} s: {what}"
@@ -200,7 +203,7 @@ class FarmProcess(Process):
         """The matrix when it is finished."""
         with self.client() as client:
             look = partial(client.matrix, matrix_id)
-            eventually(lambda: look().finished_at, f"matrix {matrix_id} ends", within_s=within_s, every_s=0.1)
+            eventually(lambda: look().finished_at, f"matrix {matrix_id} ends", within_s=within_s, every_s=0.3)
             return look()
 
     def await_phones(self, phones: Sequence[VirtualDeviceHandle]) -> None:
