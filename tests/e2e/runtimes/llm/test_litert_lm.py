@@ -13,7 +13,7 @@ from farm.core.runs.measurement import Quality
 from farm.wire.documents.matrices.matrices import AttemptView, CellView
 from tests.support.farm.processes import CHECKOUT, FarmProcess
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 EXAMPLE = CHECKOUT / "examples" / "llm"
 NAME = "litert_lm_advanced_main"

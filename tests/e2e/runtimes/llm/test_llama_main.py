@@ -14,6 +14,7 @@ from tests.support.farm.processes import CHECKOUT, FarmProcess
 
 pytestmark = [
     pytest.mark.long,
+    pytest.mark.timeout(600),
     pytest.mark.skipif(
         not all(map(find_spec, ("executorch", "torchao", "tabulate"))),
         reason="executorch, torchao or tabulate is not installed (make installs them)",

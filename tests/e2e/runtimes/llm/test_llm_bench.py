@@ -12,6 +12,7 @@ from tests.support.farm.processes import CHECKOUT, FarmProcess
 
 pytestmark = [
     pytest.mark.long,
+    pytest.mark.timeout(600),
     pytest.mark.skipif(
         not all(map(find_spec, ("onnx", "_mnncengine"))),
         reason="onnx or MNN is not installed (make installs them)",

@@ -14,6 +14,7 @@ from tests.support.farm.processes import CHECKOUT, FarmProcess
 
 pytestmark = [
     pytest.mark.long,
+    pytest.mark.timeout(600),
     pytest.mark.skipif(
         not all(map(find_spec, ("onnx", "onnxruntime_genai"))),
         reason="onnx or onnxruntime-genai is not installed (make installs them)",

@@ -72,7 +72,8 @@ from farm.services.results.history.change_sweep import ChangeSweep
 ChangeSweep(Database(sys.argv[1]), SystemClock())()
 """
 
-pytestmark = pytest.mark.long
+#: Processes that import the farm are killed one after the other.
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -40,6 +41,9 @@ from tests.support.farm.service_fixture import (
 )
 from tests.support.invariants.invariants import check_invariants
 from tests.support.session.example_count import examples
+
+#: Many orders of many calls, by one test.
+pytestmark = pytest.mark.timeout(600)
 
 _LIVE_ATTEMPTS = f"SELECT * FROM attempts WHERE state IN {tuple(map(str, LIVE_STATES))}"
 _SHORT = [1000.0] * 4
