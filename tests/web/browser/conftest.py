@@ -10,6 +10,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, 
 
 #: Pages change within a second; a busy machine may take longer.
 _PATIENCE_MS = 120_000
+#: Axe's rules about colours; what all others look at is alike in light and dark.
+COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"], "resultTypes": ["violations"]}
 
 
 def find_chromium() -> str | None:

@@ -8,14 +8,12 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
 from farm.core.base.units import ratio_text
-from tests.web.browser.conftest import visit
+from tests.web.browser.conftest import COLOURS, visit
 from tests.web.conftest import PageFarm
 from tests.web.test_pages import PATHS
 
 #: One of each kind, for the quick tier.
 _QUICK = ("/", "/matrices/1", "/speedups", "/attempts/3")
-#: The rules about colours; what all others look at is alike in light and dark.
-_COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"], "resultTypes": ["violations"]}
 
 
 def violations(found: dict[str, Any]) -> list[str]:
@@ -36,7 +34,7 @@ def check(browser: Browser, pages: PageFarm, path: str, *, in_dark: bool) -> Non
         if in_dark:
             tab.page.emulate_media(color_scheme="dark")
             assert tab.page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
-            assert violations(Axe().run(tab.page, options=_COLOURS).response) == []
+            assert violations(Axe().run(tab.page, options=COLOURS).response) == []
         for width in (360, 1920):
             tab.page.set_viewport_size({"width": width, "height": 800})
             assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
