@@ -13,7 +13,10 @@ import yaml
 from typer.main import get_command
 
 from farm.cli.shell.main import app, main
+from farm.variants.model_zoo import recipes_of
 from tests.e2e.pages.console_page import Step, console
+from tests.support.models.built_variants import built
+from tests.support.session.shared_folder import shared_folder
 
 ROOT = Path(__file__).resolve().parents[3]
 README = (ROOT / "README.md").read_text()
@@ -62,11 +65,23 @@ def test_every_file_that_is_linked_is_there(path: str) -> None:
     assert (ROOT / path).exists()
 
 
-# Builds four files and runs the demo's matrix.
+def copy_variants(folder: Path, factory: pytest.TempPathFactory, worker_id: str) -> None:
+    """Put the files there that the README builds: other tests of this run build them, too."""
+    recipes = recipes_of(["float32", "int8-core"], ["torchscript", "lite"])
+    folder.mkdir(parents=True)
+    for variant in built(recipes, shared_folder(factory, worker_id, "variants")):
+        for path in (variant.path, Path(f"{variant.path}.json")):
+            shutil.copy(path, folder)
+
+
+# Runs the demo's matrix.
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_the_two_terminals_can_be_typed_after_an_installation(tmp_path: Path) -> None:
+def test_the_two_terminals_can_be_typed_after_an_installation(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, worker_id: str
+) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    copy_variants(tmp_path / "farm-data" / "variants", tmp_path_factory, worker_id)
     (tmp_path / ".venv").symlink_to(sys.prefix)
     # A new terminal finds only what the system has: each block activates the environment.
     path = os.pathsep.join(
@@ -78,7 +93,7 @@ def test_the_two_terminals_can_be_typed_after_an_installation(tmp_path: Path) ->
         terminals.play(Step(command=f"bash -ec '{first}' &", expected="The farm listens at ...\n..."))
         # A reader is slower than a test: by then the devices are there, and `farm run` finds them.
         there = """[ "$(farm device list --json | grep -c '"device_model": "')" = 2 ]"""
-        wait = f". .venv/bin/activate; until {there}; do sleep 0.2; done"
+        wait = f". .venv/bin/activate; until {there}; do sleep 1; done"
         terminals.play(Step(command=wait, expected=""))
         # The name of a processor may take a second line of the table.
         terminals.play(Step(command=f"set -ex\n{second}", expected="...\nvirtual-...-# ... free ...\n..."))
