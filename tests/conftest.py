@@ -93,13 +93,9 @@ def sqlite_farm(tmp_path: Path) -> "Iterator[FarmRig]":
 @pytest.fixture
 def host(farm: "FarmRig") -> "HostRig":
     """A host with two healthy phones, on a farm that has both variants of the usual matrix."""
-    farm.variant("float32")
-    farm.variant("int8-core")
-    host = farm.host()
-    host.plug_in("phone-1")
-    host.plug_in("phone-2")
-    host.earn_health()
-    return host
+    from tests.support.farm.service_fixture import usual_host
+
+    return usual_host(farm)
 
 
 @pytest.fixture(scope="session")

@@ -107,7 +107,7 @@ def test_a_report_that_expired_is_still_known_when_it_comes_again(farm: FarmRig,
     assert len(evidence_rows(farm)) == count
 
 
-@pytest.mark.parametrize("any_database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["sqlite"], indirect=True)
 def test_the_room_of_output_that_went_is_free_for_what_comes(farm: FarmRig, host: HostRig) -> None:
     attempt_id = AttemptId(kept_attempt(farm))
     for number in range(60):

@@ -178,7 +178,7 @@ def test_threads_that_ask_for_a_matrix_at_once_count_it_once(farm: FarmRig, host
     assert sum("coalesce" in str(statement).lower() for statement, _ in sent) == 1
 
 
-@pytest.mark.parametrize("any_database_url", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("database_kind", ["postgresql"], indirect=True)
 def test_an_end_that_a_writer_without_the_lock_commits_late_is_counted(farm: FarmRig, host: HostRig) -> None:
     matrix_id, running = farm.submit(), RunningMatrices()
     farm.read(running.find, [matrix_id])

@@ -278,6 +278,13 @@ class HostRig:
         self.run()
 
 
+def usual_host(farm: FarmRig) -> HostRig:
+    """A host with two healthy phones; the farm gets both variants of the usual matrix."""
+    farm.variant("float32")
+    farm.variant("int8-core")
+    return farm.healthy_host("phone-1", "phone-2")
+
+
 def phone(device_id: str, *, presence: Presence = Presence.ONLINE, **facts: Any) -> DeviceReport:
     """A virtual phone as an agent reports it."""
     known = {
