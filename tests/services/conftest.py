@@ -12,6 +12,9 @@ from tests.support.database.migrated_database import put_migrated
 from tests.support.database.postgres import PostgresServer
 from tests.support.farm.service_fixture import FarmRig, HostRig, checked_rig, usual_host
 
+#: For tests of many turns, whose statements shorter tests send to PostgreSQL, too.
+on_sqlite_alone = pytest.mark.parametrize("database_kind", ["sqlite"], indirect=True)
+
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_kind(request: pytest.FixtureRequest) -> str:

@@ -14,6 +14,7 @@ from farm.services.devices.admin import retire
 from farm.store.jobs import jobs
 from farm.wire.agents.protocol import Assignment, Exchange
 from farm.wire.documents.devices import OperatorRequest
+from tests.services.conftest import on_sqlite_alone
 from tests.support.farm.service_fixture import (
     FarmRig,
     HostRig,
@@ -111,6 +112,7 @@ def test_phones_that_stay_away_end_an_incident_after_a_while(farm: FarmRig, thre
     assert incidents(farm) == [("correlated_failures", False)]
 
 
+@on_sqlite_alone
 def test_a_phone_that_comes_and_goes_for_ever_ends_an_incident_after_a_day(
     farm: FarmRig, three: HostRig
 ) -> None:

@@ -13,6 +13,7 @@ from farm.services.operations.alarms import clear_by_operator
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.devices import OperatorRequest
 from farm.wire.documents.operations import ClearRequest
+from tests.services.conftest import on_sqlite_alone
 from tests.support.farm.reference_fixture import (
     DAY_S,
     REAL,
@@ -169,6 +170,7 @@ def test_a_phone_that_gets_slower_week_by_week_within_its_range_is_suspect_then_
     assert "it gets slower: 22.5 ms in its last 3 runs, 20.0 ms in" in last_cause(farm)
 
 
+@on_sqlite_alone
 def test_a_phone_that_stays_slow_stays_bad_however_often_it_is_checked(farm: FarmRig, phone: HostRig) -> None:
     for _ in range(2 * MIN_RUNS_ALONE):
         check_again(phone, 26.0)
@@ -259,6 +261,7 @@ def test_a_slow_phone_fails_alone_whatever_happens_beside_it(farm: FarmRig, phon
     assert farm.rows("SELECT count(*) n FROM incidents") == [{"n": 0}]
 
 
+@on_sqlite_alone
 def test_a_phone_that_keeps_failing_is_checked_with_increasing_back_off(farm: FarmRig) -> None:
     host = farm.host()
     host.plug_in("phone-1", **REAL)

@@ -7,6 +7,7 @@ import pytest
 from farm.core.jobs.attempt import AttemptState
 from farm.core.runs.evidence import Evidence
 from farm.wire.agents.protocol import Assignment
+from tests.services.conftest import on_sqlite_alone
 from tests.support.farm.service_fixture import FarmRig, HostRig, device_trouble, good_evidence, phase
 
 PHONES = 20
@@ -50,6 +51,7 @@ def work_off(farm: FarmRig, host: HostRig, *, hung: str | None) -> tuple[int, Co
 
 @pytest.mark.invariant("I13")
 @pytest.mark.fault(7)
+@on_sqlite_alone
 def test_a_phone_that_hangs_takes_nothing_from_the_throughput_of_the_others(
     farm: FarmRig, fleet: HostRig
 ) -> None:

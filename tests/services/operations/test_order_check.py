@@ -15,6 +15,7 @@ from farm.services.operations.order_check import OrderCheck
 from farm.store.operations import alarms as alarm_store
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.operations import ClearRequest
+from tests.services.conftest import on_sqlite_alone
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, plan_of
 
 pytestmark = pytest.mark.usefixtures("both_variants")
@@ -80,12 +81,14 @@ def test_a_device_on_which_a_cell_slows_the_next_one_has_an_alarm_until_it_is_ov
     assert open_alarms(farm) == []
 
 
+@on_sqlite_alone
 def test_noise_raises_none(farm: FarmRig, host: HostRig) -> None:
     measure(farm, host, carried=0.0)
     OrderCheck(database=farm.database, clock=farm.clock)()
     assert open_alarms(farm) == []
 
 
+@on_sqlite_alone
 def test_a_device_is_checked_once_an_hour_and_only_where_it_measured(farm: FarmRig, host: HostRig) -> None:
     check = OrderCheck(database=farm.database, clock=farm.clock)
     farm.submit(devices=ONE_PHONE, rounds=1)
@@ -99,6 +102,7 @@ def test_a_device_is_checked_once_an_hour_and_only_where_it_measured(farm: FarmR
     assert [alarm.kind for alarm in open_alarms(farm)] == [AlarmKind.ORDER_SHOWS]
 
 
+@on_sqlite_alone
 def test_an_alarm_that_an_operator_cleared_is_not_raised_again_at_once(farm: FarmRig, host: HostRig) -> None:
     check = OrderCheck(database=farm.database, clock=farm.clock)
     measure(farm, host, carried=0.05)

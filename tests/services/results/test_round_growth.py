@@ -20,6 +20,7 @@ from farm.services.matrices.views import list_matrix_summaries
 from farm.services.results.round_growth import DueGrowth, find_next_growth, grow_next
 from farm.store.results.looks import looks_of_cells
 from farm.wire.agents.protocol import Assignment
+from tests.services.conftest import on_sqlite_alone
 from tests.support.farm.direct_calls import cancel_matrix
 from tests.support.farm.service_fixture import (
     FarmRig,
@@ -136,6 +137,7 @@ def test_a_later_question_gives_the_interval_that_was_seen_at_the_look(farm: Far
             assert view.interval.kind is IntervalKind.LOOK
 
 
+@on_sqlite_alone
 def test_looks_are_had_at_the_planned_numbers_of_usable_rounds(farm: FarmRig, host: HostRig) -> None:
     matrix_id = submit(farm, warmups=1, rounds={**GROWING, "until": {"half_width": "0.01%"}})
     run(farm, host, {1: (1.0, 0.2)})
@@ -159,6 +161,7 @@ def test_rounds_are_added_until_the_gate_has_an_answer(farm: FarmRig, host: Host
     assert slower.rounds < at_margin.rounds == 40
 
 
+@on_sqlite_alone
 def test_rounds_are_added_until_the_interval_is_narrow_enough(farm: FarmRig, host: HostRig) -> None:
     matrix_id = submit(farm, warmups=1, rounds={**GROWING, "until": {"half_width": "3%"}})
     run(farm, host, {1: (2.0, 0.03)})
@@ -170,6 +173,7 @@ def test_rounds_are_added_until_the_interval_is_narrow_enough(farm: FarmRig, hos
     assert 5 < view.rounds < 40
 
 
+@on_sqlite_alone
 def test_the_duplicate_of_a_baseline_gets_as_many_rounds_as_that(farm: FarmRig, host: HostRig) -> None:
     matrix_id = submit(farm, aa=True)
     run(farm, host, {1: (2.0, 0.001), 2: (1.0, 0.2)})
