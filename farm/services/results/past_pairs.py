@@ -18,11 +18,10 @@ from farm.core.results.statistics.past_variance import (
 from farm.core.results.statistics.sessions import SessionSpread, session_spread
 from farm.core.results.statistics.verdict import DIRECTED
 from farm.core.runs.measurement import COUNTED, MIN_ROUNDS
+from farm.store.results.history.session_starts import starts_of_cells
 from farm.store.results.past_pairs import (
-    AAMeasurement,
     PastMeasurement,
     SeriesPast,
-    aa_measurements,
     aa_pairs,
     past_measurements,
 )
@@ -118,13 +117,12 @@ def _aa_alarms_of_some(
 ) -> dict[DeviceId, AlarmShare]:
     pairs = aa_pairs(connection, device_ids, matrices=AA_MATRICES)
     wanted = {cell_id for own in pairs.values() for pair in own for cell_id in pair}
-    measured: defaultdict[CellId, list[AAMeasurement]] = defaultdict(list)
-    for measurement in aa_measurements(connection, wanted) if wanted else ():
-        measured[measurement.cell_id].append(measurement)
+    starts = starts_of_cells(connection, wanted) if wanted else {}
     shares: dict[DeviceId, AlarmShare] = {}
     for device_id, own in pairs.items():
         results = [
-            speedup(paired_rounds(measured[baseline], measured[duplicate])[0]) for baseline, duplicate in own
+            speedup(paired_rounds(starts.get(baseline, ()), starts.get(duplicate, ()))[0])
+            for baseline, duplicate in own
         ]
         decided = [result for result in results if result.rounds >= MIN_ROUNDS]
         if decided:

@@ -1,4 +1,4 @@
-"""What was measured of pairs in earlier matrices: their variance, and the alarms of A/A pairs."""
+"""Measurements of pairs in earlier matrices, and the A/A pairs of devices."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -41,26 +41,6 @@ class PastMeasurement(NamedTuple):
     control_level: ControlLevel
 
 
-class AAMeasurement(NamedTuple):
-    """An accepted measurement of an A/A pair: its cell, and what pairing by rounds reads."""
-
-    cell_id: CellId
-    round: int
-    block: int
-    repeat: int
-    value_ns: float
-    clock_step_ns: int
-    facts_id: FactsId | None
-    start_skin_c: float | None
-    start_battery_c: float | None
-    boot_id: str | None
-    start_uptime_s: float | None
-    kind: SampleKind
-    quality: Quality
-    control_level: ControlLevel
-
-
-_AA_COLUMNS = [measurements.c[name] for name in AAMeasurement._fields]
 _COLUMNS = [(cells if name == "matrix_id" else measurements).c[name] for name in PastMeasurement._fields]
 
 
@@ -248,16 +228,6 @@ def aa_pairs(
     for device_id, baseline_id, duplicate_id in connection.execute(query).all():
         pairs.setdefault(device_id, []).append((baseline_id, duplicate_id))
     return pairs
-
-
-def aa_measurements(connection: Connection, cell_ids: Collection[CellId]) -> list[AAMeasurement]:
-    """Return the accepted measurements of cells of A/A pairs, oldest first."""
-    query = (
-        sa.select(*_AA_COLUMNS)
-        .where(is_among(connection, measurements.c.cell_id, cell_ids), is_accepted(connection))
-        .order_by(measurements.c.measurement_id)
-    )
-    return [AAMeasurement._make(with_enums(row)) for row in connection.execute(query).all()]
 
 
 def duplicates_of(
