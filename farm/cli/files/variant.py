@@ -61,6 +61,9 @@ _build_table = Listing[VariantBuildResult](
 )
 
 app = typer.Typer(no_args_is_help=True)
+VariantName = Annotated[
+    str, typer.Argument(metavar="NAME", help="A variant as `farm variant list` names it, or its digest.")
+]
 
 
 @app.command()
@@ -241,10 +244,7 @@ def add(
 
 @app.command("set")
 def set_command(
-    variant: Annotated[
-        str,
-        typer.Argument(metavar="NAME", help="A variant as `farm variant list` names it, or its digest."),
-    ],
+    variant: VariantName,
     model: Annotated[
         str | None,
         typer.Option(help="Another name of the network, while no matrix runs it.", metavar="NEW"),
@@ -265,10 +265,7 @@ def set_command(
 
 @app.command()
 def remove(
-    variant: Annotated[
-        str,
-        typer.Argument(metavar="NAME", help="A variant as `farm variant list` names it, or its digest."),
-    ],
+    variant: VariantName,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
@@ -291,10 +288,7 @@ def remove(
 
 @app.command("show")
 def show_command(
-    variant: Annotated[
-        str,
-        typer.Argument(metavar="NAME", help="A variant as `farm variant list` names it, or its digest."),
-    ],
+    variant: VariantName,
     as_json: Json = False,
 ) -> None:
     """Show one variant in detail. Of several files with the same name, show the newest.
@@ -306,10 +300,7 @@ def show_command(
 
 @app.command()
 def records(
-    variant: Annotated[
-        str,
-        typer.Argument(metavar="NAME", help="A variant as `farm variant list` names it, or its digest."),
-    ],
+    variant: VariantName,
     out: Annotated[Path, typer.Option("--out", help="The file to write.", metavar="FILE")],
 ) -> None:
     """Save the records by which a library of TVM was tuned. `farm variant build --records` takes them.
