@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -97,18 +98,15 @@ def submit(
         for line in rejections(view):
             print_notice(line)
         if watch:
-            raise typer.Exit(
-                follow_to_end(
-                    farm,
-                    view.matrix_id,
-                    allow_missing=allow_missing,
-                    metrics=metrics,
-                    gate=gate,
-                    can_decide=not decide,
-                    summary=summary,
-                    as_json=as_json,
-                )
+            options = ResultOptions(
+                allow_missing=allow_missing,
+                metrics=metrics,
+                gate=gate,
+                can_decide=not decide,
+                summary=summary,
+                as_json=as_json,
             )
+            raise typer.Exit(follow_to_end(farm, view.matrix_id, options))
     print_done(view, f"Watch it: farm matrix watch {view.matrix_id}", as_json=as_json)
     raise typer.Exit(exit_code_of(view, allow_missing=allow_missing))
 
@@ -135,16 +133,8 @@ def watch_command(
     with connect() as farm:
         if as_json:
             raise typer.Exit(_watch_as_json(farm, MatrixId(matrix_id), allow_missing=allow_missing))
-        code = follow_to_end(
-            farm,
-            MatrixId(matrix_id),
-            allow_missing=allow_missing,
-            metrics=metrics,
-            gate=gate,
-            summary=summary,
-            as_json=False,
-        )
-    raise typer.Exit(code)
+        options = ResultOptions(allow_missing=allow_missing, metrics=metrics, gate=gate, summary=summary)
+        raise typer.Exit(follow_to_end(farm, MatrixId(matrix_id), options))
 
 
 @app.command("show")
@@ -250,11 +240,8 @@ def rerun(
         view: MatrixView = farm.rerun_matrix(MatrixId(matrix_id), failed=failed)
         print_notice(f"{submission_text(view)[:-1]}, a rerun of matrix {matrix_id}.")
         if watch:
-            raise typer.Exit(
-                follow_to_end(
-                    farm, view.matrix_id, allow_missing=allow_missing, metrics=metrics, as_json=as_json
-                )
-            )
+            options = ResultOptions(allow_missing=allow_missing, metrics=metrics, as_json=as_json)
+            raise typer.Exit(follow_to_end(farm, view.matrix_id, options))
     print_done(view, f"Watch it: farm matrix watch {view.matrix_id}", as_json=as_json)
     raise typer.Exit(exit_code_of(view, allow_missing=allow_missing))
 
@@ -294,17 +281,22 @@ def exit_code_of(view: MatrixView, *, allow_missing: bool = False) -> int:
     return Blame.USER.exit_code if view.jobs_by_outcome.get(Outcome.CANCELLED) or is_not_run else 0
 
 
-def follow_to_end(
-    farm: FarmClient,
-    matrix_id: MatrixId,
-    *,
-    allow_missing: bool = False,
-    metrics: bool = False,
-    gate: Gate | None = None,
-    can_decide: bool = False,
-    summary: Path | None = None,
-    as_json: bool,
-) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultOptions:
+    """What is printed of a finished matrix, and asked of it."""
+
+    #: Cells whose files are missing do not count.
+    allow_missing: bool = False
+    #: All metrics, not only those that the matrix names.
+    metrics: bool = False
+    gate: Gate | None = None
+    #: The matrix was submitted without `--decide`, which would add rounds.
+    can_decide: bool = False
+    summary: Path | None = None
+    as_json: bool = False
+
+
+def follow_to_end(farm: FarmClient, matrix_id: MatrixId, options: ResultOptions) -> int:
     """Watch a matrix, print its speedups, its times or JSON, and return the exit code.
 
     Of a gate, `slower` and `nothing measured` count before the jobs; where all is well with these, the exit
@@ -312,20 +304,20 @@ def follow_to_end(
     """
     view = follow(farm, matrix_id, leaving=watch_again_text(matrix_id))
     results, speedups = farm.results(matrix_id), farm.speedups(matrix_id=matrix_id)
-    judged = None
+    gate, judged = options.gate, None
     if gate is not None:
         speedups = iter(compared := list(speedups))
-        judged = judge(gate, compared, view, allow_missing=allow_missing)
-    if as_json:
+        judged = judge(gate, compared, view, allow_missing=options.allow_missing)
+    if options.as_json:
         print_json(result_document(view, results, speedups, gate=judged))
     else:
-        print_result(view, results, speedups, metrics=metrics)
-    code = exit_code_of(view, allow_missing=allow_missing)
+        print_result(view, results, speedups, metrics=options.metrics)
+    code = exit_code_of(view, allow_missing=options.allow_missing)
     if gate is None or judged is None:
         return code
-    print_gate(gate, judged, can_decide=can_decide)
-    if summary is not None:
-        write_summary(judged, summary)
+    print_gate(gate, judged, can_decide=options.can_decide)
+    if options.summary is not None:
+        write_summary(judged, options.summary)
     is_final = judged.outcome in (GateOutcome.SLOWER, GateOutcome.NOT_MEASURED)
     return judged.outcome.exit_code if is_final else code or judged.outcome.exit_code
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from farm.cli.matrices.matrix import ResultOptions
 from farm.cli.results.gate import (
     Decide,
     GateOption,
@@ -12,11 +13,8 @@ from farm.cli.results.gate import (
     deciding_rounds,
 )
 from farm.cli.run.comparison import comparison_spec
-from farm.cli.run.matrix import (
-    RunOptions,
-    listed_backends,
-)
-from farm.cli.run.run import run_spec, submit_spec
+from farm.cli.run.matrix import RunOptions, listed_backends
+from farm.cli.run.run import run_spec
 from farm.cli.shell.address import connect
 from farm.cli.shell.options import DeclaredInputs, DeviceNames, Json, ProcessTimeout, WatchToEnd
 from farm.core.matrices.matrix import USUAL_ROUNDS
@@ -72,9 +70,6 @@ def compare(
         spec = comparison_spec(farm, (baseline, candidate), harness or (), context.obj, options)
         if decide:
             spec["rounds"] = deciding_rounds(spec["rounds"], gate)
-        if not watch:
-            raise typer.Exit(submit_spec(farm, spec, as_json=as_json))
-        code = run_spec(
-            farm, spec, metrics=False, gate=gate, can_decide=not decide, summary=summary, as_json=as_json
-        )
+        results = ResultOptions(gate=gate, can_decide=not decide, summary=summary, as_json=as_json)
+        code = run_spec(farm, spec, results, watch=watch)
     raise typer.Exit(code)

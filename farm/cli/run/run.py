@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from farm.cli.matrices.matrix import follow_to_end, submission_text
+from farm.cli.matrices.matrix import ResultOptions, follow_to_end, submission_text
 from farm.cli.results.gate import (
     Decide,
-    Gate,
     GateOption,
     Summary,
     check_gate_is_watched,
@@ -110,18 +109,14 @@ def run(
                 hint = "name the baseline first: --backend cpu,nnapi; or farm compare A B"
                 raise InvalidInput("--decide needs something to compare", hint=hint)
             spec["rounds"] = deciding_rounds(spec["rounds"], gate)
-        if not watch:
-            raise typer.Exit(submit_spec(farm, spec, as_json=as_json))
-        with_metrics = metrics or bool(metric)
-        code = run_spec(
-            farm,
-            spec,
-            metrics=with_metrics,
+        results = ResultOptions(
+            metrics=metrics or bool(metric),
             gate=gate,
             can_decide=not decide,
             summary=summary,
             as_json=as_json,
         )
+        code = run_spec(farm, spec, results, watch=watch)
     raise typer.Exit(code)
 
 
@@ -160,25 +155,8 @@ def _spec(
     return harness_spec(farm, file, harness, arguments, options)
 
 
-def submit_spec(farm: FarmClient, spec: dict[str, object], *, as_json: bool) -> int:
-    """Submit a matrix, and say how to watch it."""
-    view = farm.submit_matrix(spec)
-    print_notice(submission_text(view))
-    print_done(view, watch_text(view.matrix_id), as_json=as_json)
-    return 0
-
-
-def run_spec(
-    farm: FarmClient,
-    spec: dict[str, object],
-    *,
-    metrics: bool,
-    gate: Gate | None,
-    can_decide: bool,
-    summary: Path | None,
-    as_json: bool,
-) -> int:
-    """Submit a matrix, watch it, print its results, and return the exit code.
+def run_spec(farm: FarmClient, spec: dict[str, object], options: ResultOptions, *, watch: bool) -> int:
+    """Submit a matrix, watch it and print its results, or say how to watch it; return the exit code.
 
     Raises:
         typer.Exit: the user pressed Ctrl-C.
@@ -186,15 +164,10 @@ def run_spec(
     view = farm.submit_matrix(spec)
     try:
         print_notice(submission_text(view))
-        return follow_to_end(
-            farm,
-            view.matrix_id,
-            metrics=metrics,
-            gate=gate,
-            can_decide=can_decide,
-            summary=summary,
-            as_json=as_json,
-        )
+        if watch:
+            return follow_to_end(farm, view.matrix_id, options)
     except KeyboardInterrupt:
         print_notice(watch_again_text(view.matrix_id))
         raise typer.Exit(130) from None
+    print_done(view, watch_text(view.matrix_id), as_json=options.as_json)
+    return 0
