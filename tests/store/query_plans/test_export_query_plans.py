@@ -10,9 +10,9 @@ def test_pages_are_ranges_of_the_primary_key(sqlite_filled: Database) -> None:
     span = {"first": 3, "last": 9, "since": None, "until": NOW}
     found = [
         *plans(sqlite_filled, lambda c: exported_rows.last_of_page(c, after=3, until=99, limit=5)),
-        *plans(sqlite_filled, lambda c: exported_rows.counted_rows(c, **span)),
-        *plans(sqlite_filled, lambda c: exported_rows.counted_samples(c, **span)),
-        *plans(sqlite_filled, lambda c: exported_rows.counted_attempts(c, **span)),
+        *plans(sqlite_filled, lambda c: exported_rows.counted_rows(c, exported_rows.ROWS, **span)),
+        *plans(sqlite_filled, lambda c: exported_rows.counted_rows(c, exported_rows.SAMPLES, **span)),
+        *plans(sqlite_filled, lambda c: exported_rows.counted_rows(c, exported_rows.ATTEMPTS, **span)),
     ]
     for plan in found:
         assert any("measurements USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)" in step for step in plan), (

@@ -1,6 +1,6 @@
 """Rows of measurements, samples and conditions for other tools, and what changed since an earlier export."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -68,7 +68,7 @@ class ExportRange:
 
 def export_measurements(connection: Connection, wanted: ExportRange) -> MeasurementPage:
     """Return the next measurements that count."""
-    rows, next_after = _page(connection, wanted, exported_rows.counted_rows)
+    rows, next_after = _page(connection, wanted, exported_rows.ROWS)
     facts = exported_rows.facts_of(connection, {row["facts_id"] for row in rows if row["facts_id"]})
     return MeasurementPage(
         rows=[_measurement_row(row, facts.get(row["facts_id"], {})) for row in rows], next_after=next_after
@@ -90,7 +90,7 @@ def _measurement_row(row: Mapping[str, Any], facts: Mapping[str, Any]) -> Measur
 
 def export_samples(connection: Connection, wanted: ExportRange) -> SamplePage:
     """Return the samples of the next measurements that count."""
-    rows, next_after = _page(connection, wanted, exported_rows.counted_samples)
+    rows, next_after = _page(connection, wanted, exported_rows.SAMPLES)
     return SamplePage(
         rows=[SampleRow(samples_ns=_samples(row.pop("samples")), **row) for row in rows],
         next_after=next_after,
@@ -103,7 +103,7 @@ def _samples(packed: bytes | None) -> list[int]:
 
 def export_conditions(connection: Connection, wanted: ExportRange) -> ConditionPage:
     """Return the looks at devices around the runs of the next measurements that count."""
-    rows, next_after = _page(connection, wanted, exported_rows.counted_attempts, most=MAX_CONDITIONS_PAGE)
+    rows, next_after = _page(connection, wanted, exported_rows.ATTEMPTS, most=MAX_CONDITIONS_PAGE)
     evidence = evidence_of(connection, [row["attempt_id"] for row in rows])
     return ConditionPage(
         rows=[
@@ -116,17 +116,21 @@ def export_conditions(connection: Connection, wanted: ExportRange) -> ConditionP
     )
 
 
-_Rows = list[dict[str, Any]]
-
-
 def _page(
-    connection: Connection, wanted: ExportRange, select: Callable[..., _Rows], most: int | None = None
-) -> tuple[_Rows, int | None]:
+    connection: Connection,
+    wanted: ExportRange,
+    columns: exported_rows.ExportedColumns,
+    *,
+    most: int | None = None,
+) -> tuple[list[dict[str, Any]], int | None]:
+    """Return the rows of a page, and the number behind which the next one begins; None at the end."""
     limit = min(wanted.limit, most or wanted.limit)
     last = exported_rows.last_of_page(connection, after=wanted.after, until=wanted.before, limit=limit)
     if last is None:
         return [], None
-    rows = select(connection, first=wanted.after + 1, last=last, since=wanted.since, until=wanted.until)
+    rows = exported_rows.counted_rows(
+        connection, columns, first=wanted.after + 1, last=last, since=wanted.since, until=wanted.until
+    )
     return rows, last
 
 

@@ -1,6 +1,6 @@
 """Measurements that count, page by page in the order of their numbers, and what changed in earlier ones."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -23,35 +23,29 @@ from farm.database.tables import (
 from farm.store.results.history.stale_points import pending_sessions
 from farm.wire.documents.results.export import MeasurementRow
 
-_ROWS: Sequence[sa.ColumnElement[Any]] = [
-    *(measurements.c[name] for name in MeasurementRow.model_fields if name in measurements.c),
-    *(
-        cells.c[name]
-        for name in ("matrix_id", "cell_index", "baseline_index", "replica", "label", "device_id")
-    ),
-    *(series.c[name] for name in ("model", "recipe", "backend", "harness", "settings")),
-    variants.c.name.label("variant"),
-    devices.c.label.label("device_label"),
-]
-_SAMPLES = [
-    measurements.c.measurement_id,
-    measurements.c.cell_id,
-    cells.c.device_id,
-    measurements.c.samples,
-    measurements.c.measured_at,
-]
-_ATTEMPTS = [
-    measurements.c.measurement_id,
-    measurements.c.attempt_id,
-    cells.c.device_id,
-    measurements.c.measured_at,
-]
 _WITH_CELLS = measurements.join(cells, cells.c.cell_id == measurements.c.cell_id)
 _WITH_NAMES = (
     _WITH_CELLS.join(series, series.c.series_id == measurements.c.series_id)
     .join(devices, devices.c.device_id == cells.c.device_id)
     .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
 )
+ExportedColumns = sa.Select[Any]
+#: All columns of an exported measurement but those of the device's facts.
+ROWS = sa.select(
+    *(measurements.c[name] for name in MeasurementRow.model_fields if name in measurements.c),
+    *cells.c["matrix_id", "cell_index", "baseline_index", "replica", "label", "device_id"],
+    *series.c["model", "recipe", "backend", "harness", "settings"],
+    variants.c.name.label("variant"),
+    devices.c.label.label("device_label"),
+).select_from(_WITH_NAMES)
+#: The packed samples of measurements.
+SAMPLES = sa.select(
+    *measurements.c["measurement_id", "cell_id", "samples", "measured_at"], cells.c.device_id
+).select_from(_WITH_CELLS)
+#: The attempts of measurements.
+ATTEMPTS = sa.select(
+    *measurements.c["measurement_id", "attempt_id", "measured_at"], cells.c.device_id
+).select_from(_WITH_CELLS)
 
 
 def last_of_page(connection: Connection, *, after: int, until: int, limit: int) -> int | None:
@@ -71,41 +65,18 @@ def last_of_page(connection: Connection, *, after: int, until: int, limit: int) 
 
 
 def counted_rows(
-    connection: Connection, *, first: int, last: int, since: datetime | None, until: datetime | None
-) -> list[dict[str, Any]]:
-    """Return what is exported of the measurements that count, without facts of devices."""
-    return _between(connection, _ROWS, _WITH_NAMES, first, last, since, until)
-
-
-def counted_samples(
-    connection: Connection, *, first: int, last: int, since: datetime | None, until: datetime | None
-) -> list[dict[str, Any]]:
-    """Return the packed samples of the measurements that count."""
-    return _between(connection, _SAMPLES, _WITH_CELLS, first, last, since, until)
-
-
-def counted_attempts(
-    connection: Connection, *, first: int, last: int, since: datetime | None, until: datetime | None
-) -> list[dict[str, Any]]:
-    """Return the attempts of the measurements that count."""
-    return _between(connection, _ATTEMPTS, _WITH_CELLS, first, last, since, until)
-
-
-def _between(
     connection: Connection,
-    columns: Sequence[sa.ColumnElement[Any]],
-    joined: sa.FromClause,
+    columns: ExportedColumns,
+    *,
     first: int,
     last: int,
     since: datetime | None,
     until: datetime | None,
 ) -> list[dict[str, Any]]:
-    query = (
-        sa.select(*columns)
-        .select_from(joined)
-        .where(measurements.c.measurement_id.between(first, last), measurements.c.accepted)
-        .order_by(measurements.c.measurement_id)
-    )
+    """Return columns of the measurements that count, by a range of numbers and a span of time."""
+    query = columns.where(
+        measurements.c.measurement_id.between(first, last), measurements.c.accepted
+    ).order_by(measurements.c.measurement_id)
     if since is not None:
         query = query.where(measurements.c.measured_at >= since)
     if until is not None:
