@@ -202,46 +202,46 @@ async def _background_tasks(
     options: UpOptions, agent: AgentConfig | None, app: FastAPI, listeners: _ListeningSockets, clock: Clock
 ) -> AsyncIterator[list[asyncio.Task[None]]]:
     """Run ticks, virtual devices and the agent beside the API. Yields the tasks whose end ends the farm."""
-    context = context_of(app)
-    folder = options.config.data_dir
-    sweep = Sweeper(context.database, context.blobs, options.config.storage_rules, clock)
-    scrub = Scrubber(context.database, context.blobs, clock, bytes_per_call=_SCRUB_BYTES)
-    leader = _periodic_leader(options.config, context)
-    changes = ChangeSweep(context.database, clock)
-    notifier = AlarmNotifier(context.database, _alarm_channels(options.config), clock)
+    config, context = options.config, context_of(app)
+    database, folder = context.database, config.data_dir
+    leader = _periodic_leader(config, context)
+    changes = ChangeSweep(database, clock)
+    notifier = AlarmNotifier(database, _alarm_channels(config), clock)
+
+    def leads() -> bool:
+        return leader.is_leader
+
     async with (
-        run_periodic_tasks(context.database, leader),
+        run_periodic_tasks(database, leader),
+        run_sweeps(notifier, every_s=leader.every_s, should_run=lambda: bool(notifier.channels) and leads()),
         run_sweeps(
-            notifier, every_s=leader.every_s, should_run=lambda: bool(notifier.channels) and leader.is_leader
-        ),
-        run_sweeps(sweep, every_s=options.config.sweep_every_s, should_run=lambda: leader.is_leader),
-        run_sweeps(scrub, every_s=_SCRUB_EVERY_S, should_run=lambda: leader.is_leader),
-        run_sweeps(
-            OrderCheck(database=context.database, clock=clock),
-            every_s=_ORDER_CHECK_EVERY_S,
-            should_run=lambda: leader.is_leader,
+            Sweeper(database, context.blobs, config.storage_rules, clock),
+            every_s=config.sweep_every_s,
+            should_run=leads,
         ),
         run_sweeps(
-            partial(continue_cancellations, context.database, clock),
-            every_s=leader.every_s,
-            should_run=lambda: leader.is_leader,
+            Scrubber(database, context.blobs, clock, bytes_per_call=_SCRUB_BYTES),
+            every_s=_SCRUB_EVERY_S,
+            should_run=leads,
         ),
         run_sweeps(
-            StandingSweep(context.database, clock),
-            every_s=_STANDING_EVERY_S,
-            should_run=lambda: leader.is_leader,
+            OrderCheck(database=database, clock=clock), every_s=_ORDER_CHECK_EVERY_S, should_run=leads
         ),
-        run_sweeps(changes, every_s=_CHANGES_EVERY_S, should_run=lambda: leader.is_leader),
         run_sweeps(
-            ConfirmationSweep(context.database, clock),
+            partial(continue_cancellations, database, clock), every_s=leader.every_s, should_run=leads
+        ),
+        run_sweeps(StandingSweep(database, clock), every_s=_STANDING_EVERY_S, should_run=leads),
+        run_sweeps(changes, every_s=_CHANGES_EVERY_S, should_run=leads),
+        run_sweeps(
+            ConfirmationSweep(database, clock),
             every_s=_CHANGES_EVERY_S,
-            should_run=lambda: options.config.confirm_changes and leader.is_leader,
+            should_run=lambda: config.confirm_changes and leads(),
         ),
         run_sweeps(context.token_uses, every_s=STORE_EVERY_S),
         run_sweeps(context.evidence_reads, every_s=STORE_EVERY_S),
-        run_reminders(context.to_expand, every_s=leader.every_s, should_run=lambda: leader.is_leader),
-        run_reminders(context.to_grow, every_s=leader.every_s, should_run=lambda: leader.is_leader),
-        run_reminders(context.to_compute_points, every_s=leader.every_s, should_run=lambda: leader.is_leader),
+        run_reminders(context.to_expand, every_s=leader.every_s, should_run=leads),
+        run_reminders(context.to_grow, every_s=leader.every_s, should_run=leads),
+        run_reminders(context.to_compute_points, every_s=leader.every_s, should_run=leads),
     ):
         addresses = await asyncio.to_thread(_virtual_devices, options, folder / "virtual")
         tasks: list[asyncio.Task[None]] = []
@@ -249,7 +249,6 @@ async def _background_tasks(
             own = agent.with_virtual_devices(addresses)
             tasks.append(asyncio.create_task(run_embedded_agent(own, context, clock)))
         _announce(folder, listeners.url_here)
-        config = options.config
         named = config.url_elsewhere(*listeners.people.getsockname()[:2])
         options.announce(named if config.is_encrypted else listeners.url_here, config.agents_url)
         try:
