@@ -1,7 +1,7 @@
 """A connection to one farm: its address, the caller, and the time-outs."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Self, TypeVar
@@ -93,6 +93,30 @@ class FarmConnection:
                 break
             page = self._get(kind, path, limit=MAX_LIST_PAGE, after=key(rows[-1]))
         return rows
+
+    def _pages(
+        self,
+        kind: type[list[T]],
+        path: str,
+        key: Callable[[T], int],
+        *,
+        after: int | None,
+        limit: int | None = None,
+        max_page: int = MAX_LIST_PAGE,
+        **query: QueryValue,
+    ) -> Iterator[T]:
+        """Yield the rows of a list behind a key, page by page: `limit` rows at most, `max_page` in a page."""
+        left = limit
+        while page := self._get(
+            kind, path, **query, after=after, limit=None if left is None else min(left, max_page)
+        ):
+            # A farm of an earlier release has no pages: it returns the whole list each time.
+            if key(page[-1]) == after:
+                break
+            yield from page
+            after = key(page[-1])
+            if left is not None and (left := left - len(page)) <= 0:
+                break
 
     def _get_text(self, url: str) -> str:
         return checked_response(self._send(self._http.build_request("GET", url))).text

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -65,9 +64,6 @@ from farm.wire.documents.results.results import (
     ReparseRequest,
     ResultView,
 )
-
-T = TypeVar("T")
-R = TypeVar("R", ResultView, Rejection, CellView)
 
 _LOST_HINT = "it may have been submitted nevertheless: check `farm matrix list` before you submit it again"
 
@@ -260,21 +256,19 @@ class FarmClient(ResultQueries, ExportQueries, ImportQueries, AccessQueries):
 
     def results(self, matrix_id: MatrixId) -> Iterator[ResultView]:
         """Yield every cell of a matrix with its values over rounds, page by page."""
-        return self._pages(list[ResultView], f"/matrices/{matrix_id}/results")
+        return self._pages(
+            list[ResultView], f"/matrices/{matrix_id}/results", lambda view: view.index, after=-1
+        )
 
     def rejected(self, matrix_id: MatrixId) -> Iterator[Rejection]:
         """Yield all cells of a matrix that get no jobs, page by page; `matrix` holds only the first."""
-        return self._pages(list[Rejection], f"/matrices/{matrix_id}/rejected")
+        return self._pages(
+            list[Rejection], f"/matrices/{matrix_id}/rejected", lambda view: view.index, after=-1
+        )
 
     def cells(self, matrix_id: MatrixId) -> Iterator[CellView]:
         """Yield all cells of a matrix, page by page; `matrix` holds only the first of a large one."""
-        return self._pages(list[CellView], f"/matrices/{matrix_id}/cells")
-
-    def _pages(self, kind: type[list[R]], path: str) -> Iterator[R]:
-        after = -1
-        while page := self._get(kind, path, after=after):
-            yield from page
-            after = page[-1].index
+        return self._pages(list[CellView], f"/matrices/{matrix_id}/cells", lambda view: view.index, after=-1)
 
     def jobs(self, matrix_id: MatrixId) -> list[JobView]:
         """Return all jobs of a matrix, however many pages they take."""

@@ -32,10 +32,7 @@ class ImportQueries(FarmConnection):
 
     def imports(self) -> Iterator[ImportView]:
         """Yield the imported files, withdrawn ones, too, in the order of their numbers."""
-        after = 0
-        while page := self._get(list[ImportView], "/imports", after=after):
-            yield from page
-            after = page[-1].import_id
+        return self._pages(list[ImportView], "/imports", lambda view: view.import_id, after=0)
 
     def withdraw_import(self, import_id: int, reason: str) -> ImportView:
         """Withdraw an imported file for a reason."""
@@ -52,17 +49,15 @@ class ImportQueries(FarmConnection):
         withdrawn: bool = False,
     ) -> Iterator[ExternalResultView]:
         """Yield the results that others measured, in the order in which they were imported."""
-        after = 0
-        while page := self._get(
+        return self._pages(
             list[ExternalResultView],
             "/external-results",
+            lambda view: view.result_id,
+            after=0,
             import_id=import_id,
             model=model,
             device=device,
             tool=tool,
             metric=metric,
             withdrawn=withdrawn or None,
-            after=after,
-        ):
-            yield from page
-            after = page[-1].result_id
+        )

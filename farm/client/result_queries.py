@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from farm.client.connection import FarmConnection, QueryValue
-from farm.core.base.ids import CellId, MatrixId
+from farm.core.base.ids import MatrixId
 from farm.core.results.history.recorded_change import ChangeCause, ChangeState
 from farm.wire.documents.matrices.matrices import MAX_SPEEDUPS_PAGE, SpeedupView
 from farm.wire.documents.results.changes import (
@@ -22,23 +22,6 @@ from farm.wire.documents.results.history import (
     SeriesHistory,
 )
 from farm.wire.documents.results.samples import SampledCell
-
-
-class _Left:
-    """How many rows of a listing are still asked for; None: all."""
-
-    def __init__(self, limit: int | None) -> None:
-        self._left = limit
-
-    def page(self, most: int) -> int | None:
-        """Return how many rows the next page may have; None: as many as the farm gives."""
-        return None if self._left is None else min(self._left, most)
-
-    def is_none_after(self, rows: int) -> bool:
-        """Count the rows of a page; return whether no more are asked for."""
-        if self._left is not None:
-            self._left -= rows
-        return self._left is not None and self._left <= 0
 
 
 class ResultQueries(FarmConnection):
@@ -69,18 +52,15 @@ class ResultQueries(FarmConnection):
         filters |= {"baseline": baseline, "candidate": candidate, "name": name, "mine": mine or None}
         filters |= {"since": time_text(since), "at": time_text(at)}
         filters["across_controls"] = across_controls or None
-        last: CellId | None = None
-        left = _Left(limit)
-        while page := self._get(
-            list[SpeedupView], "/speedups", **filters, after=last, limit=left.page(MAX_SPEEDUPS_PAGE)
-        ):
-            # A farm of an earlier release has no pages: it returns the whole list each time.
-            if page[-1].cell_id == last:
-                break
-            yield from page
-            last = page[-1].cell_id
-            if left.is_none_after(len(page)):
-                break
+        return self._pages(
+            list[SpeedupView],
+            "/speedups",
+            lambda view: view.cell_id,
+            after=None,
+            limit=limit,
+            max_page=MAX_SPEEDUPS_PAGE,
+            **filters,
+        )
 
     def history(
         self,
@@ -98,15 +78,15 @@ class ResultQueries(FarmConnection):
         """
         filters = {"device": device, "model": model, "harness": harness, "variant": variant}
         filters["since"] = time_text(since)
-        after = 0
-        left = _Left(limit)
-        while page := self._get(
-            list[SeriesHistory], "/history", **filters, after=after, limit=left.page(MAX_HISTORY_PAGE)
-        ):
-            yield from page
-            after = page[-1].series_id
-            if left.is_none_after(len(page)):
-                break
+        return self._pages(
+            list[SeriesHistory],
+            "/history",
+            lambda view: view.series_id,
+            after=0,
+            limit=limit,
+            max_page=MAX_HISTORY_PAGE,
+            **filters,
+        )
 
     def group_speedups(
         self,
@@ -144,15 +124,15 @@ class ResultQueries(FarmConnection):
         """Yield the changes that were found, those told last first; without `every`, only what is slower."""
         filters: dict[str, QueryValue] = {"device": device, "model": model, "cause": cause, "state": state}
         filters |= {"since": time_text(since), "all": every or None}
-        after: int | None = None
-        left = _Left(limit)
-        while page := self._get(
-            list[ChangeView], "/changes", **filters, after=after, limit=left.page(MAX_CHANGES_PAGE)
-        ):
-            yield from page
-            after = page[-1].change_id
-            if left.is_none_after(len(page)):
-                break
+        return self._pages(
+            list[ChangeView],
+            "/changes",
+            lambda view: view.change_id,
+            after=None,
+            limit=limit,
+            max_page=MAX_CHANGES_PAGE,
+            **filters,
+        )
 
     def change(self, change_id: int) -> ChangeDetail:
         """Return a change with its evidence."""
@@ -164,10 +144,8 @@ class ResultQueries(FarmConnection):
 
     def samples(self, matrix_id: MatrixId) -> Iterator[SampledCell]:
         """Yield every cell of a matrix with the packed samples of its runs, page by page."""
-        after = -1
-        while page := self._get(list[SampledCell], f"/matrices/{matrix_id}/samples", after=after):
-            yield from page
-            after = page[-1].index
+        path = f"/matrices/{matrix_id}/samples"
+        return self._pages(list[SampledCell], path, lambda cell: cell.index, after=-1)
 
     def retract(self, request: RetractRequest) -> RetractPage:
         """Withdraw the next measurements for a reason, or let them count again."""
