@@ -3,15 +3,15 @@
 from sqlalchemy.engine import Connection
 
 from farm.core.checks.reference_run import ReferenceAssessment, ReferenceRun, assess_reference_run
-from farm.core.results.ceiling_history import ceiling_history
+from farm.core.results.ceiling_history import RunCeilings, ceiling_history
 from farm.services.checks.incidents import find_incident
 from farm.services.devices.views import device_named, device_view
 from farm.services.upkeep.device_actions import device_action_view
 from farm.store.checks import reference_runs
 from farm.store.devices import workload as device_workload
 from farm.store.devices.devices import Device
+from farm.store.devices.run_conditions import last_run_conditions
 from farm.store.operations.event_log import last_events
-from farm.store.results.ceilings import last_ceilings
 from farm.store.upkeep import device_actions
 from farm.store.upkeep.device_actions import find_settings_record
 from farm.wire.documents.devices import DeviceDetail
@@ -28,6 +28,7 @@ def device_detail(connection: Connection, name: str) -> DeviceDetail:
     Raises like `device_named`.
     """
     device = device_named(connection, name)
+    conditions = last_run_conditions(connection, device.device_id, limit=CEILING_RUNS)
     waiting = device_actions.open_device_actions(connection, device_id=device.device_id)
     return DeviceDetail(
         **dict(device_view(connection, device)),
@@ -36,7 +37,13 @@ def device_detail(connection: Connection, name: str) -> DeviceDetail:
         settings=find_settings_record(connection, device.device_id),
         reference_run=reference_run_text(connection, device),
         rebaselined_at=device.rebaselined_at,
-        ceilings=ceiling_history(last_ceilings(connection, device.device_id, limit=CEILING_RUNS)),
+        ceilings=ceiling_history(
+            [
+                RunCeilings(measured_at=run.measured_at, ceilings=run.ceilings)
+                for run in conditions
+                if run.ceilings is not None
+            ]
+        ),
         incident=find_incident(connection, device),
         device_actions=tuple(device_action_view(connection, device_action) for device_action in waiting),
         attempts=tuple(device_workload.last_attempts(connection, device.device_id, limit=RECENT_ATTEMPTS)),
