@@ -21,7 +21,7 @@ from farm.store.files.artifacts import (
     find_artifact,
     put_artifact,
     stored_artifacts,
-    stored_bytes_of,
+    stored_bytes,
 )
 
 FILE_IS_GONE = "its file is gone from the disk"
@@ -44,7 +44,7 @@ def record_upload(
         )
     # With the new one, which is rolled back: of two uploads at once, the second sees the first.
     if put_artifact(tx, digest, size_bytes) and most_bytes is not None:
-        taken_bytes = stored_bytes_of(tx.connection, tx.actor) + sum(blobs.arriving(tx.actor).values())
+        taken_bytes = stored_bytes(tx.connection, tx.actor) + sum(blobs.arriving(tx.actor).values())
         _check_quota(taken_bytes - size_bytes, size_bytes, most_bytes)
 
 
@@ -61,14 +61,14 @@ def check_quota(
     artifact = find_artifact(connection, digest)
     if artifact is None or artifact.expired_at is not None:
         others = (size for other, size in blobs.arriving(actor).items() if other != digest)
-        _check_quota(stored_bytes_of(connection, actor) + sum(others), size_bytes, most_bytes)
+        _check_quota(stored_bytes(connection, actor) + sum(others), size_bytes, most_bytes)
 
 
-def _check_quota(stored_bytes: int, new_bytes: int, most_bytes: int) -> None:
-    if stored_bytes + new_bytes > most_bytes:
+def _check_quota(taken_bytes: int, new_bytes: int, most_bytes: int) -> None:
+    if taken_bytes + new_bytes > most_bytes:
         raise QuotaReached(
             f"{size_text(new_bytes)} more are too much: the files that you uploaded take"
-            f" {size_text(stored_bytes)}, and may take {size_text(most_bytes)}",
+            f" {size_text(taken_bytes)}, and may take {size_text(most_bytes)}",
             hint="`farm storage files` lists them, and `farm storage remove` frees what no matrix needs;"
             " an operator sets the quota, FARM_STORED_BYTES_PER_PERSON",
         )

@@ -67,13 +67,6 @@ def put_artifact(tx: Tx, digest: Digest, size_bytes: int) -> bool:
     return artifact.expired_at is not None
 
 
-def stored_bytes_of(connection: Connection, actor: str) -> int:
-    """Return what the artifacts take that an actor stored; expired ones take nothing."""
-    is_theirs = (artifacts.c.stored_by == actor) & artifacts.c.expired_at.is_(None)
-    total = sa.select(sa.func.coalesce(sa.func.sum(artifacts.c.size_bytes), 0)).where(is_theirs)
-    return int(connection.execute(total).scalar_one())
-
-
 def find_artifact(connection: Connection, digest: Digest) -> Artifact | None:
     """Return an artifact, expired or not, or None."""
     return find_record(connection, Artifact, sa.select(artifacts).where(artifacts.c.digest == digest))
@@ -106,10 +99,12 @@ def stored_sizes(connection: Connection) -> dict[Digest, int]:
     return {Digest(digest): size_bytes for digest, size_bytes in connection.execute(query)}
 
 
-def stored_bytes(connection: Connection) -> int:
-    """Return the bytes of all stored artifacts together."""
-    is_stored = artifacts.c.expired_at.is_(None)
-    total = sa.select(sa.func.coalesce(sa.func.sum(artifacts.c.size_bytes), 0)).where(is_stored)
+def stored_bytes(connection: Connection, actor: str | None = None) -> int:
+    """Return the bytes of all stored artifacts together, or of those that an actor stored."""
+    total = sa.select(sa.func.coalesce(sa.func.sum(artifacts.c.size_bytes), 0))
+    total = total.where(artifacts.c.expired_at.is_(None))
+    if actor is not None:
+        total = total.where(artifacts.c.stored_by == actor)
     return int(connection.execute(total).scalar_one())
 
 
