@@ -17,7 +17,7 @@ from farm.core.errors import VariantInvalid
 from farm.core.models.declared_inputs import input_text
 from farm.core.models.variant import TensorSpec
 from farm.variants.recipe import SEED
-from farm.variants.sources.samples import Sample, drawn_samples, output_row, spec_of
+from farm.variants.sources.samples import drawn_samples, output_row, spec_of
 from farm.variants.sources.source import Source, SourceKind
 
 _PT2 = "torch.export.save(torch.export.export(net, inputs), 'net.pt2')"
@@ -112,11 +112,6 @@ def check_runs(net: Any, specs: tuple[TensorSpec, ...], source: Source) -> None:
             f"{source.origin} does not run with {', '.join(map(input_text, specs))}: {_reason(error)}",
             hint=_INPUT_HINT,
         ) from error
-
-
-def first_sample(specs: tuple[TensorSpec, ...]) -> Sample:
-    """Return one sample, the same on every call."""
-    return drawn_samples(specs, 1, seed=SEED)[0]
 
 
 def _factory(source: Source) -> Any:
