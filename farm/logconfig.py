@@ -11,7 +11,6 @@ from typing import Literal
 import structlog
 
 LogFormat = Literal["auto", "text", "json"]
-LogLevel = Literal["debug", "info", "warning", "error"]
 #: A log file is renamed at this size, and so many older ones are kept.
 MAX_LOG_BYTES, OLDER_LOGS = 10 * 1024**2, 5
 #: The same message of a library is logged once in so long; the number of messages remembered.
@@ -20,7 +19,6 @@ _REPEAT_AFTER_S, _MESSAGES = 10.0, 1000
 
 def configure_logging(
     *,
-    level: LogLevel = "info",
     form: LogFormat = "auto",
     file: Path | None = None,
     max_bytes: int = MAX_LOG_BYTES,
@@ -35,7 +33,7 @@ def configure_logging(
     shared = _shared_processors()
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.stdlib.LoggerFactory(),
     )
     handler = logging.StreamHandler(sys.stderr) if file is None else _rotating_file(file, max_bytes)

@@ -188,7 +188,9 @@ def manifest_of_file(
     declared = tuple(map(declared_input, inputs))
     if not is_precision(precision):
         raise InvalidInput(f"no precision {precision[:80]!r}", hint=precision_hint(precision))
-    layout = _check_choice("memory format", memory_format, MEMORY_FORMATS)
+    if memory_format not in MEMORY_FORMATS:
+        hint = name_hint(memory_format, MEMORY_FORMATS)
+        raise InvalidInput(f"no memory format {memory_format!r}", hint=hint)
     format = check_model_file(path)
     code = torch_code(path, format)
     if not backends and target is None and code.converted_for_nnapi:
@@ -198,7 +200,7 @@ def manifest_of_file(
     recipe = Recipe(
         precision=precision,
         format=format,
-        memory_format=layout,
+        memory_format=memory_format,
         target=target or ("nnapi" if is_converted else "cpu"),
     )
     name = model or model_name(path)
@@ -336,12 +338,6 @@ def _backends(format: Format, requested: tuple[str, ...], target: str | None) ->
             hint="use --target nnapi for a converted file only, and --backend nnapi for no other file",
         )
     return backends
-
-
-def _check_choice(kind: str, text: str, choices: Sequence[str]) -> str:
-    if text not in choices:
-        raise InvalidInput(f"no {kind} {text!r}", hint=name_hint(text, choices))
-    return text
 
 
 def _recipe_digest(digest: Digest, model: str, recipe: Recipe) -> Digest:

@@ -52,11 +52,11 @@ def host_report(view: HostDetail) -> RenderableType:
     )
 
 
-def last_heard_text(view: HostView, now: datetime | None = None) -> str:
+def last_heard_text(view: HostView) -> str:
     """Return `3 s ago`; `-` if its agent never called."""
     if view.heartbeat_at is None:
         return EMPTY_CELL
-    return f"{elapsed_text(max(0.0, ((now or datetime.now(UTC)) - view.heartbeat_at).total_seconds()))} ago"
+    return f"{elapsed_text(max(0.0, (datetime.now(UTC) - view.heartbeat_at).total_seconds()))} ago"
 
 
 def clock_offset_text(view: HostView) -> str:

@@ -67,16 +67,15 @@ def watch_changes(
     on_change: Callable[[MatrixView], None],
     *,
     poll_s: float = POLL_S,
-    timeout_s: float = AWAY_TIMEOUT_S,
 ) -> MatrixView:
     """Call `on_change` with the matrix at first, after each change, and when it is finished.
 
     Raises:
-        FarmFault: the farm went away and did not come back for `timeout_s`.
+        FarmFault: the farm went away and did not come back for `AWAY_TIMEOUT_S`.
         KeyboardInterrupt: the user stopped watching; the matrix continues.
     """
     last_state: object = None
-    for view, _, _ in _poll(fetch, poll_s, timeout_s):
+    for view, _, _ in _poll(fetch, poll_s, AWAY_TIMEOUT_S):
         # The estimated time changes with every poll.
         state = (view.state, [device.model_copy(update={"eta_s": None}) for device in view.progress])
         if state != last_state:

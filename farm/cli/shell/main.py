@@ -70,22 +70,19 @@ class _LoadedCommands(Mapping[str, Any]):
         return len(self._spec_by_name)
 
 
-def lazy_group(specs: Sequence[CommandSpec]) -> type[TyperGroup]:
-    """Return the class of a group with these commands, in this order."""
+class _LazyGroup(TyperGroup):
+    """The group of all commands, in the order of `COMMANDS`."""
 
-    class LazyGroup(TyperGroup):
-        def __init__(self, **settings: Any) -> None:
-            super().__init__(**settings)
-            commands: Any = _LoadedCommands(specs)
-            self.commands = commands
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        commands: Any = _LoadedCommands(COMMANDS)
+        self.commands = commands
 
-        def list_commands(self, ctx: Any) -> list[str]:
-            return list(self.commands)
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
 
-        def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            return next((_LazyCommand(spec) for spec in specs if spec.name == cmd_name), None)
-
-    return LazyGroup
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return next((_LazyCommand(spec) for spec in COMMANDS if spec.name == cmd_name), None)
 
 
 #: Exit code of a command that is called without its arguments and shows its help.
@@ -263,7 +260,7 @@ COMMANDS = (
 )
 
 app = typer.Typer(
-    cls=lazy_group(COMMANDS),
+    cls=_LazyGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",

@@ -44,8 +44,7 @@ def change_admin(tx: Tx, name: str, event: AdminEvent, request: OperatorRequest)
     _move(tx, device, event, request)
     after = devices.get_device(tx.connection, device.device_id)
     if after.presence is Presence.ONLINE:
-        # As one that comes back: a person may have handled it in between.
-        _queue_check_if_needed(tx, after, arrived=True)
+        _queue_check_if_needed(tx, after)
     return device_change(tx.connection, after, f"{after.name} is {after.admin} now")
 
 
@@ -185,17 +184,12 @@ def _tags_text(tags: list[str]) -> str:
     return f"the tags {', '.join(tags)}" if tags else "no tags"
 
 
-def _queue_check_if_needed(tx: Tx, device: Device, *, arrived: bool) -> None:
+def _queue_check_if_needed(tx: Tx, device: Device) -> None:
     """Queue a check of an online phone whose health only a check can tell.
 
-    A phone that failed its check is checked again when it comes back: a person may have fixed it. Others
-    are checked again some time after a check that ended without an answer; the more in a row, the later.
-
-    Args:
-        device: the phone, online now.
-        arrived: it was not online before.
+    It counts as one that has come back: a person may have fixed it in between.
     """
     if device.admin is not Admin.ACTIVE or device.health is Health.GOOD:
         return
-    if is_due(device.health, last_checks(tx.connection, device.device_id), arrived=arrived, now=tx.now):
+    if is_due(device.health, last_checks(tx.connection, device.device_id), arrived=True, now=tx.now):
         jobs.add_check(tx.by("farm"), device.device_id, cause=f"its health is {device.health}")

@@ -20,16 +20,16 @@ _EFFECT_VARIANCE = 4.0
 ANYTIME_ERROR = 0.025
 
 
-def anytime_confidence(rounds: int, *, alpha: float = ANYTIME_ERROR) -> float:
+def anytime_confidence(rounds: int) -> float:
     """Return the confidence that makes Student's t interval of so many rounds part of a confidence sequence.
 
     The mixture is `sqrt(1/r) * ((1 + t²/v) / (1 + t²/(v r)))^(n/2)`, with n rounds, v = n - 1 and
     r = 1 + n x the variance of effects (Rouder et al., Psychonomic Bulletin & Review 16(2), 2009, for one
-    variance). Solved for the t at which it is 1/alpha.
+    variance). Solved for the t at which it is 1/alpha, where alpha is
+    `ANYTIME_ERROR`.
 
     Args:
         rounds: usable ones.
-        alpha: the error over all numbers of rounds.
 
     Returns:
         a confidence below 1; 1 where there are too few rounds for any interval.
@@ -37,7 +37,7 @@ def anytime_confidence(rounds: int, *, alpha: float = ANYTIME_ERROR) -> float:
     if rounds < 2:
         return 1.0
     spread = 1 + rounds * _EFFECT_VARIANCE
-    bound = (math.sqrt(spread) / alpha) ** (2 / rounds)
+    bound = (math.sqrt(spread) / ANYTIME_ERROR) ** (2 / rounds)
     if bound >= spread:
         return 1.0
     degrees = rounds - 1

@@ -24,9 +24,9 @@ def discoveries(p_values: Sequence[float], *, rate: float = FALSE_DISCOVERIES) -
     return [p <= limit for p in p_values]
 
 
-def named_by_chance(rows: int, *, confidence: float = CONFIDENCE) -> float:
-    """Return how many of so many rows without any difference an interval is expected to leave out 1 in."""
-    return rows * (1 - confidence)
+def named_by_chance(rows: int) -> float:
+    """Return in how many of `rows` without any difference an interval is expected to leave out 1."""
+    return rows * (1 - CONFIDENCE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +39,11 @@ class AlarmShare:
     high: float
 
 
-def alarm_share(alarms: int, pairs: int, *, confidence: float = CONFIDENCE) -> AlarmShare:
+def alarm_share(alarms: int, pairs: int) -> AlarmShare:
     """Return the share of alarms: Clopper and Pearson's exact interval, Biometrika 26(4), 1934."""
     from scipy.special import betaincinv
 
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     low = float(betaincinv(alarms, pairs - alarms + 1, tail)) if alarms else 0.0
     high = float(betaincinv(alarms + 1, pairs - alarms, 1 - tail)) if alarms < pairs else 1.0
     return AlarmShare(alarms=alarms, pairs=pairs, low=low, high=high)
