@@ -139,7 +139,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 @owner_only_files()
 def run_until_signalled(config: AgentConfig, *, virtual: int = 0, virtual_nnapi: bool = False) -> None:
-    """Run one agent in this process until SIGINT or SIGTERM, with so many virtual devices beside it.
+    """Run one agent in this process until SIGINT or SIGTERM, with `virtual` virtual devices beside it.
 
     With `virtual_nnapi` they have NNAPI, by the reference library.
 

@@ -187,7 +187,7 @@ class Farm:
         With a `key` of your own, the matrix that was submitted with it before is returned.
 
         Raises:
-            InvalidInput: it is no matrix, or names what the farm does not have.
+            InvalidInput: it is not a matrix, or names what the farm does not have.
         """
         return Run(self, self.client.submit_matrix(read_spec(matrix), key=key))
 

@@ -73,7 +73,7 @@ def read_spec(matrix: Mapping[str, Any] | str | Path) -> Mapping[str, object]:
     """Return a matrix as plain data; a text of one line is the path of a file.
 
     Raises:
-        InvalidInput: the file cannot be read, or it is no matrix.
+        InvalidInput: the file cannot be read, or is not a matrix.
     """
     if isinstance(matrix, Mapping):
         return matrix

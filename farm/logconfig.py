@@ -11,7 +11,7 @@ from typing import Literal
 import structlog
 
 LogFormat = Literal["auto", "text", "json"]
-#: A log file is renamed at this size, and so many older ones are kept.
+#: The size at which a log file is renamed, and the number of older ones that are kept.
 MAX_LOG_BYTES, OLDER_LOGS = 10 * 1024**2, 5
 #: The same message of a library is logged once in so long; the number of messages remembered.
 _REPEAT_AFTER_S, _MESSAGES = 10.0, 1000

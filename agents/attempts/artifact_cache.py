@@ -41,7 +41,7 @@ log = structlog.get_logger(__name__)
 
 #: For one artifact, whatever its size; a slower link needs a bigger host cache, not a longer wait.
 FETCH_DEADLINE_S = 900.0
-#: A file that did not fit is wanted no more when no job has asked for it for so long.
+#: The time after which a file that did not fit, and that no job has asked for again, is no longer wanted.
 _UNFIT_S = 600.0
 #: Between two uses, where the clock stands still or was set back.
 _TICK_S = 0.001
@@ -238,7 +238,7 @@ class ArtifactCache:
 
 
 def _check_space(part: Path, size_bytes: int) -> None:
-    """Raise HostDiskFull where so many bytes do not fit, before the disk is filled with a part of them."""
+    """Raise HostDiskFull where `size_bytes` do not fit, before the disk is filled with a part of them."""
     if shutil.disk_usage(part.parent).free < size_bytes:
         needs = f"which needs {size_text(size_bytes)}"
         raise HostDiskFull(f"no space left for artifact {part.stem[:12]}, {needs}, in {part.parent}")

@@ -24,7 +24,7 @@ def device_names(text: str) -> dict[str, str]:
     """Parse names by port or address from `1-4.2=left,10.0.0.5:5555=right`.
 
     Raises:
-        ValueError: it is no such list, or names a place or a phone twice.
+        ValueError: it is not such a list, or names a place or a phone twice.
     """
     names: dict[str, str] = {}
     for part in filter(None, map(str.strip, text.split(","))):

@@ -46,7 +46,7 @@ class ResultQueries(FarmConnection):
 
         With words of a baseline's or a candidate's label, only such pairs, planned or not; with `name` or
         `mine`, only of matrices of this name or of the caller; with `since`, only of sessions since then;
-        with `at`, as known then; with `limit`, so many at most.
+        with `at`, as known then; with `limit`, at most that many.
         """
         filters: dict[str, QueryValue] = {"matrix_id": matrix_id, "device": device, "model": model}
         filters |= {"baseline": baseline, "candidate": candidate, "name": name, "mine": mine or None}
@@ -74,7 +74,7 @@ class ResultQueries(FarmConnection):
     ) -> Iterator[SeriesHistory]:
         """Yield the history of every series, by device, model, harness, variant and time, page by page.
 
-        With `limit`, of so many series at most.
+        With `limit`, of at most that many series.
         """
         filters = {"device": device, "model": model, "harness": harness, "variant": variant}
         filters["since"] = time_text(since)

@@ -32,7 +32,7 @@ _PEEKERS = 2
 PARSERS = 2
 #: The longest that a requested read may take: the statement timeout on PostgreSQL, the whole read on SQLite.
 READ_MS = 30_000
-#: SQLite checks the time after so many instructions of its machine, which take some milliseconds.
+#: Instructions of SQLite's machine between two checks of the time; they take some milliseconds.
 _SQLITE_CHECK_EVERY = 100_000
 #: The number of a process's writes that queue for PostgreSQL's lock at once; others queue in the process.
 _POSTGRES_WRITERS = 4

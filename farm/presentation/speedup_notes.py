@@ -28,7 +28,7 @@ LEGEND = (
 DISCOVERY = "*"
 #: From this number on, candidates with the same note are counted instead of named.
 _MAX_NAMES = 3
-#: Of so many different values each is told with its rows.
+#: The most different values that are each listed with their rows.
 _MAX_VALUES = 3
 
 

@@ -39,7 +39,7 @@ def content_range(text: str) -> ContentRange:
     """Parse a `Content-Range` header.
 
     Raises:
-        InvalidInput: it is no range of bytes in a whole of known length.
+        InvalidInput: it is not a range of bytes in a whole of known length.
     """
     match = _RANGE.fullmatch(text.strip())
     first, last, total_bytes = map(int, match.groups()) if match else (0, -1, 0)

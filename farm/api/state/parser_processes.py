@@ -23,7 +23,7 @@ _CPU_S = 10
 _MEMORY_BYTES = 1024 * 1024 * 1024
 #: Time in which a process must answer, whatever else the machine does.
 _LONGEST_S = 300.0
-#: A process that ends for a reason of its own is replaced so many times for one report.
+#: How often, for one report, a process is replaced that ended for a reason of its own.
 _TRIES = 2
 _MODULE = "farm.api.state.parser_process"
 _log = structlog.get_logger(__name__)

@@ -26,7 +26,7 @@ _BREAK, _CHANGE = "|", "!"
 #: A trend whose values lie within this range is drawn flat, as a fraction: noise is no trend.
 _LEAST_RANGE = 0.02
 _INDENT = "  "
-#: Bars have so many columns at least, however long the numbers beside them are.
+#: The least columns of bars, however long the numbers beside them are.
 _LEAST_BARS = 10
 #: Breaks that are listed for one series: the newest.
 _MAX_BREAKS = 5
@@ -60,7 +60,7 @@ def show_history(
     Example: farm history show mobilenet_v2 --device phone-1 --since 1y
     """
     if as_csv and as_json:
-        raise InvalidInput("--csv and --json go not together", hint="leave one of them out")
+        raise InvalidInput("--csv and --json exclude each other", hint="leave one of them out")
     begin = past_moment(since, option="--since")
     with connect() as farm:
         histories = farm.history(

@@ -113,7 +113,7 @@ def _margin(text: str) -> float:
     """Parse `2%`.
 
     Raises:
-        InvalidInput: it is no percentage up to 50 %.
+        InvalidInput: it is not a percentage up to 50 %.
     """
     margin = share_of_percent(text.strip())
     if margin is None or margin > _MOST_MARGIN:

@@ -32,7 +32,7 @@ class HarnessChoice:
 
         Raises:
             NotFound: there is no such file or variant.
-            InvalidInput: it is no model file, or no harness runs it, or several do.
+            InvalidInput: it is not a model file, no harness runs it, or several do.
         """
         if len(self._named) == 1:
             return self._named[0]

@@ -14,7 +14,7 @@ from farm.core.runs.stats import t_quantile
 MIN_RUNS, MIN_RUNS_ALONE = 8, 16
 #: A device that is checked more often than others does not weigh more.
 MAX_RUNS_PER_DEVICE, MAX_RUNS_ALONE = 8, 24
-#: If most of so many devices or more are out of range, their kind has changed.
+#: The least devices of a kind that has changed if most of them are out of range.
 MIN_DEVICES_FOR_SHIFT = 3
 #: No range is narrower than this factor to either side, however alike its runs are.
 MIN_WIDTH_FACTOR = 1.15

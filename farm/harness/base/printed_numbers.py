@@ -3,7 +3,7 @@
 import re
 from math import floor, log10, nan
 
-#: C++ streams print so many significant digits, unless a program asks for more.
+#: Significant digits that C++ streams print unless a program asks for more.
 _STREAM_DIGITS = 6
 
 

@@ -12,7 +12,7 @@ _SINGLE = {"init": LOAD_TIME, "first_inference": "first_inference"}
 
 
 def find_benchmark_result(data: bytes) -> ExternalFile | None:
-    """Return the results of such a message; None where the bytes are none, or have no mean."""
+    """Return the results in a message; None where the bytes are no such message, or have no mean."""
     message = benchmark_result(data)
     if message is None:
         return None

@@ -117,7 +117,7 @@ def record_list(documents: Sequence[Any]) -> list[JsonRecord]:
     """Return the objects of one document, of the list that it is, or of lines.
 
     Raises:
-        InvalidInput: something in it is no object.
+        InvalidInput: something in it is not an object.
     """
     only = documents[0] if len(documents) == 1 and isinstance(documents[0], list) else list(documents)
     return list(_records(only, ""))

@@ -14,7 +14,7 @@ from farm.harness.base.printed_numbers import last_digit
 #: More than any run prints before its time-out; a bound on the work of parsing.
 MAX_NUMBERS = 100_000
 _SHOWN_CHARS = 40
-#: Text that only resembles JSON is given up after so many attempts.
+#: Attempts after which text that only resembles JSON is given up.
 _GONE_THROUGH = 20
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,2})?")

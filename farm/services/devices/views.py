@@ -66,7 +66,7 @@ def find_device_views(
 ) -> list[DeviceView]:
     """Return a page of the devices that are wanted, by id; those after one.
 
-    At first no more are read than the page has: where all are wanted, these are they.
+    At first only as many devices are read as the page has: where all are wanted, those are the page.
     """
     load = load_of(connection)
     wanted: list[Device] = []
@@ -109,7 +109,7 @@ def fleet_status(connection: Connection) -> list[FleetGroup]:
 
 def first_devices(connection: Connection, groups: Sequence[FleetGroup], *, limit: int) -> list[DeviceId]:
     """Return the first devices of some groups, by id. `groups` are as `fleet_status` has them."""
-    # A later group begins behind so many others, so none of its devices is among the first ones.
+    # Behind `limit` groups, none has a device among the first ones.
     some = [first_alike(connection, group.alike, limit=limit) for group in groups[:limit]]
     return nsmallest(limit, chain.from_iterable(some))
 

@@ -46,7 +46,7 @@ from farm.wire.documents.matrices.pending import (
 
 #: A check has to pass first.
 _UNCHECKED = {Blocker.HEALTH_UNKNOWN, Blocker.HEALTH_SUSPECT}
-#: Behind so many jobs the exact place does not matter.
+#: The place in a queue behind which the exact number does not matter.
 MAX_COUNTED = 1000
 
 

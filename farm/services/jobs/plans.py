@@ -21,7 +21,7 @@ from farm.store.jobs.context import JobContext, job_contexts
 from farm.store.jobs.queues import PlanKey, next_jobs_by_plan
 from farm.store.results.measurements import newest_mean_ns
 
-#: Above so many plans, which are a few kilobytes each, earlier ones are dropped.
+#: The number of plans, a few kilobytes each, above which earlier ones are dropped.
 _MAX_PLANS = 2000
 
 

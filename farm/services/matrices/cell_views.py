@@ -63,7 +63,7 @@ class _Measured:
 
 
 def cell_lines(connection: Connection, matrix: Matrix, *, after: int, limit: int) -> tuple[CellLine, ...]:
-    """Return so many cells of a matrix behind an index at most."""
+    """Return at most `limit` cells of a matrix behind an index."""
     cells = matrices.placed_cells(connection, matrix.matrix_id, after=after, limit=limit)
     return lines_of_cells(connection, cells)
 

@@ -57,7 +57,7 @@ class RunningWork:
         return _with_remaining(self.counted.tally(), self.not_queued)
 
     def tallies(self, *, after: DeviceId, limit: int | None) -> dict[DeviceId, Tally]:
-        """Return the tallies of the devices behind one, in the order of their ids, so many at most."""
+        """Return the tallies of at most `limit` devices behind one, in the order of their ids."""
         not_queued: defaultdict[DeviceId, list[RemainingJobs]] = defaultdict(list)
         for left in self.not_queued:
             not_queued[left.device_id].append(left)

@@ -40,11 +40,11 @@ from farm.wire.documents.matrices.matrices import (
     Rejection,
 )
 
-#: Of cells that are shown together there are so many at most, with so many jobs.
+#: The most cells that one page shows, and the most jobs of those.
 _PAGE_CELLS, _PAGE_JOBS = 2000, 50_000
-#: Cells of which the state is looked up in one call.
+#: The cells whose states one call inspects.
 _INSPECTED = 20_000
-#: Of matrices that are listed together there are so many at most.
+#: The most matrices that one page lists.
 MAX_MATRICES_PAGE = 100
 
 
@@ -207,7 +207,7 @@ def list_cell_lines(
 
 
 def _page_size(matrix: Matrix, limit: int | None) -> int:
-    """Return how many cells of a matrix are read at once, where so many are asked for."""
+    """Return how many cells of a matrix are read at once where `limit` are asked for."""
     return first_page_size(matrix) if limit is None else min(limit, first_page_size(matrix))
 
 
@@ -221,8 +221,8 @@ def list_cell_lines_in_state(
 ) -> tuple[tuple[CellLine, ...], int | None]:
     """Return cells of a matrix in these states behind an index, and the index behind which there may be more.
 
-    Of a large matrix, so many cells are inspected in one call that it does not take long: there may be none
-    in these states among them. Raises like `get_matrix`.
+    A call inspects only a part of a large matrix, so that it does not take long: there may be no cell in
+    these states in that part. Raises like `get_matrix`.
     """
     get_matrix(connection, matrix_id)
     until = after + _INSPECTED

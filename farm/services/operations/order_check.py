@@ -22,7 +22,7 @@ from farm.store.devices.devices import find_device
 from farm.store.jobs.run_order import PastRun, last_runs, measured_devices
 from farm.store.operations import alarms as alarm_store
 
-#: Of the newest matrices and runs of a device, so many count.
+#: The newest matrices and runs of a device that count.
 MATRICES, RUNS = 3, 2000
 #: A device is checked so often at most, and so many of them one after another.
 EVERY = timedelta(hours=1)

@@ -55,13 +55,13 @@ from farm.store.results.settle.report_context import find_planned
 from farm.wire.agents.plausibility import read_report
 from farm.wire.storable_text import make_storable
 
-#: Above so many contexts, which are a few kilobytes each, earlier ones are dropped.
+#: The number of contexts, a few kilobytes each, above which earlier ones are dropped.
 _MAX_CONTEXTS = 1000
 _BUGS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _PROGRAM = "program"
 #: Code of a report whose parsing exceeded its budget. The report is kept.
 UNPARSED = "report.unparsed"
-#: The adapters' own patterns take milliseconds for a report of so many bytes.
+#: The largest report for which the adapters' own patterns take milliseconds only.
 _MAX_CHEAP_BYTES = 64 * 1024
 #: RE2 takes up to 2 ns for each pattern and square byte of output where every match looks ahead to the end.
 _MAX_CHEAP_SQUARES = 64_000_000
@@ -166,7 +166,7 @@ def parsed_report(report: IncomingReport, reading: ReportReading | InvalidInput 
 
 
 def read_report_of(report: IncomingReport, subject: ReportSubject) -> ReportReading | InvalidInput:
-    """Return what a report says of its subject, or why it is no report of it."""
+    """Return what a report says of its subject, or why it is not a report of it."""
     try:
         return _reading_of(evidence_in(report.body, subject.attempt), report, subject)
     except InvalidInput as error:

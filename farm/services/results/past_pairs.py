@@ -26,11 +26,11 @@ from farm.store.results.past_pairs import (
     past_measurements,
 )
 
-#: A/A pairs are counted over so many matrices.
+#: The newest matrices of a device whose A/A pairs are counted.
 AA_MATRICES = 50
-#: A/A pairs of so many devices are read at once.
+#: Devices whose A/A pairs are read at once.
 AA_DEVICES = 50
-#: Earlier sessions are looked for in so many matrices.
+#: The newest matrices in which earlier sessions are looked for.
 SESSIONS = 12
 #: The series of baseline and candidate, and the number of the baseline's duplicates that joined it.
 PairKey = tuple[SeriesId, SeriesId, int]

@@ -50,7 +50,7 @@ from farm.wire.documents.matrices.matrices import MAX_SPEEDUPS_PAGE, SpeedupView
 AFTER_HINT = "`after` is the cell_id of the last comparison on the page before"
 #: Of a pair that was not planned.
 NEVER_TOGETHER = "never started in one block, and only starts of one block are compared"
-#: Of comparisons that are shown together there are so many at most.
+#: The most comparisons of one page.
 PAGE = MAX_SPEEDUPS_PAGE
 UsedRounds = tuple[tuple[RoundPair, ...], tuple[Exclusion, ...]]
 

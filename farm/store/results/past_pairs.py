@@ -52,7 +52,7 @@ class SeriesPast(NamedTuple):
     before: MatrixId
 
 
-#: Where matrices measured one of two series without the other, so many steps from one to the next are taken.
+#: The most steps from one matrix to the next where matrices measured one of two series without the other.
 MAX_STEPS = 100
 
 
@@ -67,7 +67,7 @@ def past_measurements(
     Args:
         connection: the database.
         asked: the series, and the matrix before which their past ends.
-        matrices: of each at most so many, the newest ones.
+        matrices: how many of each, the newest ones.
     """
     device_by_series = _devices(connection, {own.series_id for own in asked})
     pending: defaultdict[DeviceId, list[MatrixId]] = defaultdict(list)
@@ -117,7 +117,7 @@ _WALK_COLUMNS = [
 def _stored_cells(
     connection: Connection, asked: Sequence[tuple[SeriesPast, MatrixId, int]]
 ) -> dict[SeriesPast, dict[MatrixId, list[CellId]]]:
-    """Return the cells of points of the newest matrices below one, so many of each, that have both series."""
+    """Return the cells of points of the newest matrices below one that have both series, a number of each."""
     rows = [(number, *own[:2], below, most) for number, (own, below, most) in enumerate(asked)]
     found: dict[SeriesPast, dict[MatrixId, list[CellId]]] = {own: {} for own, _, _ in asked}
     query = _stored_cells_query(connection.dialect.name)
@@ -204,7 +204,7 @@ _DEVICE: list[sa.ColumnClause[Any]] = [sa.column("device_id", sa.Text)]
 def aa_pairs(
     connection: Connection, device_ids: Collection[DeviceId], *, matrices: int
 ) -> dict[DeviceId, list[tuple[CellId, CellId]]]:
-    """Return the A/A pairs of devices, baseline and duplicate; of each in its newest matrices with such."""
+    """Return the A/A pairs (baseline, duplicate) of devices, in the newest matrices of each that have one."""
     rows = rows_text([(device_id,) for device_id in device_ids])
     asked = rows_query(connection.dialect.name, _DEVICE, rows).subquery("asked")
     own = cells.alias("own")

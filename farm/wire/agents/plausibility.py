@@ -52,7 +52,7 @@ def read_report(body: bytes) -> Evidence:
     A run of which a part is implausible has no result: its device is not to be trusted with the other parts.
 
     Raises:
-        ValidationError: it is no report.
+        ValidationError: it is not a report.
     """
     try:
         return _REPORT.validate_json(body).evidence

@@ -179,7 +179,7 @@ def _positive_s(option: str, text: str) -> int:
     """Return the seconds of an option.
 
     Raises:
-        InvalidInput: it is no duration, or 0, which TVM takes for no limit.
+        InvalidInput: it is not a duration, or 0, which TVM takes for no limit.
     """
     value = seconds(text)
     if value < 1:

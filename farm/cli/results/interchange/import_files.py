@@ -152,7 +152,7 @@ def _files(paths: Sequence[Path]) -> list[Path]:
         else:
             raise InvalidInput(f"there is no file or folder {path}", hint="check the path")
         if len(found) > _MAX_FILES:
-            raise InvalidInput(f"more than {_MAX_FILES} files", hint="import a folder after the other")
+            raise InvalidInput(f"more than {_MAX_FILES} files", hint="import one folder after another")
     if not found:
         raise InvalidInput("there is no file in it", hint="name files, or a folder with files")
     return found

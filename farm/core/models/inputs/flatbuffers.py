@@ -133,7 +133,7 @@ def ort_dimensions(value: Table | None, called: str) -> list[tuple[int, str]]:
         called: the value in errors.
 
     Raises:
-        MalformedTable: it is no tensor, states no shape, or one that no tensor has.
+        MalformedTable: it is not a tensor, states no shape, or one that no tensor has.
     """
     shape = _ort_tensor(value, called).table(1)
     if shape is None:

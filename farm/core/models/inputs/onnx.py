@@ -87,7 +87,7 @@ def value_dimensions(content: memoryview, part: _Part, called: str) -> list[tupl
         called: the value in errors.
 
     Raises:
-        MalformedMessage: it is no tensor, states no shape, or one that no tensor has.
+        MalformedMessage: it is not a tensor, states no shape, or one that no tensor has.
     """
     shape = _part(content, _tensor(content, part, called), 2)
     if shape is None:

@@ -18,7 +18,7 @@ _WIDTH_SHARE = 1 / 4
 #: A version is undecided that is nearer to the middle of both ends than this share of its interval, or of
 #: the change: sessions differ by more than their intervals know.
 _MIDDLE_OF_WIDTH, _MIDDLE_OF_CHANGE = 0.5, 0.2
-#: A search ends with a range after so many undecided versions: more of them would not say more.
+#: The undecided versions after which a search ends with a range: further ones would not say more.
 _MOST_UNDECIDED = 3
 #: The bounds of `until: {half_width: ...}`.
 _LEAST_WIDTH, _MOST_WIDTH = 0.0001, 1.0

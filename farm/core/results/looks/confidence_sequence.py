@@ -21,7 +21,7 @@ ANYTIME_ERROR = 0.025
 
 
 def anytime_confidence(rounds: int) -> float:
-    """Return the confidence that makes Student's t interval of so many rounds part of a confidence sequence.
+    """Return the confidence that makes Student's t interval over rounds part of a confidence sequence.
 
     The mixture is `sqrt(1/r) * ((1 + t²/v) / (1 + t²/(v r)))^(n/2)`, with n rounds, v = n - 1 and
     r = 1 + n x the variance of effects (Rouder et al., Psychonomic Bulletin & Review 16(2), 2009, for one

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from farm.core.results.statistics.interval import CONFIDENCE
 
-#: Of the rows that stand, so many are expected to be chance.
+#: The share of the rows that stand which is expected to be chance.
 FALSE_DISCOVERIES = 0.05
 
 

@@ -10,7 +10,7 @@ from farm.core.runs.stats import t_probability, t_quantile
 CONFIDENCE = 0.95
 #: The chance to find an effect of the size of the minimum detectable one.
 POWER = 0.8
-#: Student's t with so many degrees of freedom is the normal distribution.
+#: The degrees of freedom from which on Student's t is the normal distribution.
 _MANY_DEGREES = 1e6
 
 

@@ -19,7 +19,7 @@ from farm.core.runs.trace_findings import CAPPED_CLOCK, Ceiling
 SUSTAINED_SETTING = "run.sustained_s"
 #: Windows of a run; fewer where its samples are few.
 WINDOWS = 20
-#: A window's median is of about so many samples at least.
+#: The least samples, about, of a window's median.
 MIN_WINDOW_SAMPLES = 5
 #: With fewer windows, the best of them and the end of the run are too close to be compared.
 MIN_WINDOWS = 5
@@ -27,7 +27,7 @@ MIN_WINDOWS = 5
 STEADY_SHARE = 0.2
 #: A run that worked for less than this share of what was asked for says nothing of that time.
 MIN_WORKED_SHARE = 0.9
-#: The output of so many iterations, a line of 100 bytes each, is within `SUSTAINED_OUTPUT_BYTES`.
+#: Iterations whose output, a line of 100 bytes each, is within `SUSTAINED_OUTPUT_BYTES`.
 MAX_ITERATIONS = 250_000
 #: Instead of the usual limit: a line for each iteration, over many minutes.
 SUSTAINED_OUTPUT_BYTES = 25_000_000

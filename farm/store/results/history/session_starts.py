@@ -29,7 +29,7 @@ class SessionCell(NamedTuple):
 
     @property
     def session(self) -> MeasuredSession:
-        """Return the session that it is of."""
+        """Return its session."""
         return MeasuredSession(self.matrix_id, self.device_id)
 
 
