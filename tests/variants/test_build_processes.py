@@ -37,6 +37,7 @@ def ending():
     return nn.Linear(2, 2)
 """
 BUILD = """
+import signal
 import sys
 from pathlib import Path
 
@@ -45,6 +46,8 @@ from farm.core.models.variant import Format, Precision, Recipe
 from farm.variants.build import build_variants
 from farm.variants.sources.source import parse_source
 
+# Ignored by all that nohup starts.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 folder = Path(sys.argv[1])
 source = parse_source(sys.argv[2], inputs=["1x2:float32"], folder=folder)
 recipe = Recipe(precision=Precision.FLOAT32, format=Format.TORCHSCRIPT)
