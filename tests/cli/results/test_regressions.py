@@ -1,18 +1,34 @@
 """`farm regressions`: from a kernel that doubles between two matrices to the judgement of a person."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from farm.core.runs.evidence import Evidence
 from farm.services.results.history.change_sweep import ChangeSweep
+from farm.wire.agents.protocol import Assignment
 from tests.cli.matrices.test_matrix import document, run
-from tests.services.results.history.test_latest_speedups import measured
+from tests.services.matrices.test_controls import BOUND, COOL
+from tests.services.results.history.test_latest_speedups import ONE_PHONE, Unsteady, measured
 from tests.support.farm.api_server import served_farm
 from tests.support.farm.changes import recorded_change
 from tests.support.farm.copied_sessions import another_file
 from tests.support.farm.points import compute_points
 from tests.support.farm.service_fixture import FarmRig
+
+
+class ReadBack(Unsteady):
+    """Runs that were bound to cores, which the phone reports, or does not."""
+
+    def __init__(self, farm: FarmRig, cores: str | None, *, slower: float) -> None:
+        super().__init__(farm, slower=slower)
+        self.bound = replace(BOUND, actual_before=cores, actual_after=cores)
+
+    def __call__(self, assignment: Assignment) -> Evidence:
+        return replace(super().__call__(assignment), before=COOL, after=COOL, controls=(self.bound,))
+
 
 OLD, NEW = "a" * 64, "b" * 64
 
@@ -71,6 +87,38 @@ def test_a_kernel_that_doubles_between_two_matrices_is_named_with_its_file(
         assert f"file {old[:8]} → {new[:8]}" in capsys.readouterr().out
         (alarm,) = document(capsys, "alarms")
         assert f"file {old[:8]} → {new[:8]}" in alarm["message"]
+
+
+@pytest.mark.long
+def test_a_control_level_that_changes_between_two_matrices_is_the_cause_and_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same file and program; the cores of the phone can be read back from the third matrix on."""
+    rig = farm_rig(tmp_path)
+    host = rig.host()
+    host.plug_in("phone-1")
+    host.earn_health()
+    for cores, slower in [(None, 1.0), (None, 1.0), ("0-1", 2.0), ("0-1", 2.0)]:
+        rig.submit(devices=ONE_PHONE, rounds=5, controls={"cores": "0-1"})
+        host.run(ReadBack(rig, cores, slower=slower))
+        compute_points(rig)
+        ChangeSweep(rig.database, rig.clock)()
+    assert len(rig.rows("SELECT DISTINCT variant_digest FROM measurements")) == 2
+    assert len(rig.rows("SELECT DISTINCT program_digest FROM measurements")) == 1
+    rig.close()
+    with served_farm(tmp_path) as address:
+        monkeypatch.setenv("FARM_URL", address)
+        (found,) = document(capsys, "regressions", "--all")
+        assert (found["cause"], found["found_cause"], found["gone_at"]) == ("method", "method", None)
+        assert found["versions"] == [{"part": "controls", "old": "free", "new": "pinned"}]
+        assert found["ratio_low"] < 2.0 < found["ratio_high"]
+        assert run("regressions") == 0
+        assert "method" in (listed := capsys.readouterr().out)
+        assert "controls free → pinned" in " ".join(listed.split())
+        (own,) = document(capsys, "regressions", "show", 1)["evidence"]
+        assert (own["before_matrix_id"], own["after_matrix_ids"]) == (2, [3, 4])
+        (alarm,) = document(capsys, "alarms", "--all")
+        assert "controls free → pinned" in alarm["message"]
 
 
 def test_a_list_fits_eighty_columns_and_has_what_is_slower(

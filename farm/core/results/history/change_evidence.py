@@ -26,6 +26,7 @@ _PART_OF_CAUSE = {
     ChangeCause.FILE: ChangedPart.FILE,
     ChangeCause.PROGRAM: ChangedPart.PROGRAM,
     ChangeCause.OS: ChangedPart.OS,
+    ChangeCause.METHOD: ChangedPart.CONTROLS,
 }
 
 

@@ -19,6 +19,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import MatrixId, SeriesId
 from farm.core.base.microseconds import from_microseconds, to_microseconds
+from farm.core.devices.controls import ControlLevel
 from farm.core.results.history.attribution import (
     may_pass,
     passing_changes,
@@ -59,6 +60,7 @@ _TRUSTED_SHARE = 0.5
 _IDLE_MS = 3_600_000
 #: Lower than all work of the farm.
 _NICENESS = 10
+_METHODS = {level.value: level.name.lower() for level in ControlLevel}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,7 @@ def detection_points(
             program=names.program(point),
             os=names.os(point) or "",
             session=str(point.matrix_id),
+            method=_METHODS[point.control_level],
         )
 
 

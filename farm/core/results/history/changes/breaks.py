@@ -27,6 +27,7 @@ class Series:
     file: str
     program: str
     os: str
+    method: str
 
     @property
     def is_baseline(self) -> bool:
@@ -148,6 +149,7 @@ class Catalog:
             file=point.file,
             program=point.program,
             os=point.os,
+            method=point.method,
         )
         self.series.append(known)
         self.rows_by_group.setdefault(known.group, []).append(row)
@@ -176,7 +178,8 @@ class Catalog:
     def observe(self, row: int, point: Point, tick: int) -> list[VersionBreak]:
         """Compare the versions of a point with the previous ones; return the breaks it belongs to."""
         series = self.series[row]
-        if point.file == series.file and point.program == series.program and point.os == series.os:
+        known = series.file, series.program, series.os, series.method
+        if known == (point.file, point.program, point.os, point.method):
             return []
         found = []
         if point.file and point.file != series.file:
@@ -193,6 +196,11 @@ class Catalog:
             if series.os:
                 found.append(self._join((Cause.OS,), series.os, point.os, row, point.day, tick))
             series.os = point.os
+        if point.method and point.method != series.method:
+            if series.method:
+                kind = (Cause.METHOD, series.device)
+                found.append(self._join(kind, series.method, point.method, row, point.day, tick))
+            series.method = point.method
         return found
 
     def _join(
@@ -225,16 +233,17 @@ class Catalog:
                 yield known
 
     def breaks_of(self, row: int) -> list[VersionBreak]:
-        """Return the breaks of a series, the file's first and the build's last."""
-        order = (Cause.FILE, Cause.PROGRAM, Cause.OS)
+        """Return the breaks of a series, the file's first and the method's last: a build may change it."""
+        order = (Cause.FILE, Cause.PROGRAM, Cause.OS, Cause.METHOD)
         found = [known for known in self._breaks.values() if row in known.tick_by_row]
         return sorted(found, key=lambda known: order.index(known.cause))
 
     def breaks_of_most(self, rows: Collection[int]) -> list[VersionBreak]:
-        """Return the breaks of most of these series, the build's last."""
+        """Return the breaks of most of these series, the build's and the method's last."""
         found = [
             known
             for known in self._breaks.values()
             if 2 * sum(row in known.tick_by_row for row in rows) > len(rows)
         ]
-        return sorted(found, key=lambda known: known.cause is Cause.OS)
+        last = {Cause.OS: 1, Cause.METHOD: 2}
+        return sorted(found, key=lambda known: last.get(known.cause, 0))

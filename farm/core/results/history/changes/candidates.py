@@ -129,7 +129,7 @@ class CandidateFinder:
         if known.cause is not Cause.FILE:
             networks = {catalog.series[row].network for row in evidence}
             by_network = [
-                ({**self._version(known), "network": network, "variant": BASELINE}, rows)
+                ({**self.version_scope(known), "network": network, "variant": BASELINE}, rows)
                 for network in sorted(networks)
                 if self._all_move_alike(
                     rows := {row: e for row, e in evidence.items() if catalog.series[row].network == network}
@@ -153,9 +153,14 @@ class CandidateFinder:
             return False
         return min(map(abs, sizes)) >= 0.5 * max(map(abs, sizes))
 
-    @staticmethod
-    def _version(known: VersionBreak) -> dict[str, str]:
-        return {} if known.cause is Cause.FILE else {str(known.cause): known.version}
+    def version_scope(self, known: VersionBreak) -> dict[str, str]:
+        """Return what all series of a break have: the program, the build, or the device of a method."""
+        match known.cause:
+            case Cause.FILE:
+                return {}
+            case Cause.METHOD:
+                return {"device": self._catalog.series[next(iter(known.tick_by_row))].device}
+        return {str(known.cause): known.version}
 
     def _file_scopes(
         self, evidence: Mapping[int, Difference]
@@ -181,8 +186,8 @@ class CandidateFinder:
     def _scopes(
         self, known: VersionBreak, evidence: Mapping[int, Difference]
     ) -> list[tuple[dict[str, str], Mapping[int, Difference]]]:
-        """Return all series of a program or a build, and its parts: networks, variants, devices."""
-        series, version = self._catalog.series, self._version(known)
+        """Return all series of a program, a build or a method, and its parts: networks, variants, devices."""
+        series, version = self._catalog.series, self.version_scope(known)
         scopes: list[tuple[dict[str, str], Mapping[int, Difference]]] = [(version, evidence)]
         keys: list[tuple[tuple[str, ...], Callable[[int], tuple[str, ...]]]] = [
             (("network",), lambda row: (series[row].network,)),
@@ -303,7 +308,7 @@ class CandidateFinder:
             own = own[~np.isnan(own)]
             moved += int((np.sign(size) * own >= SHARE_OF_STEP * abs(size)).sum())
             counted += len(own)
-        version = self._version(known)
+        version = self.version_scope(known)
         if known.cause is Cause.FILE:
             first = catalog.series[rows[0]]
             version = {"network": first.network, "variant": first.variant}

@@ -23,6 +23,8 @@ class Cause(StrEnum):
     DEVICE = "device"
     #: A slow change without a first day of a new level.
     DRIFT = "drift"
+    #: How a device is measured: its control level.
+    METHOD = "method"
 
 
 class Point(NamedTuple):
@@ -53,6 +55,8 @@ class Point(NamedTuple):
     #: Series of a device that were measured together have the same one; where it is empty, the first points
     #: of a day were, the second ones, and so on.
     session: str = ""
+    #: The control level, a version as those above.
+    method: str = ""
 
     @property
     def is_baseline(self) -> bool:

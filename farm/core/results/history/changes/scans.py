@@ -135,9 +135,9 @@ class ScanFinder:
                 continue
             if known.is_told and known.told_size * size > 0:
                 return [replace(found, is_known=True)]
-            if known.cause is Cause.OS and not known.is_told:
-                scope, day = {"os": known.version}, known.day_by_row[first]
-                return [replace(found, cause=Cause.OS, scope=scope, day=day, break_=known)]
+            if known.cause in (Cause.OS, Cause.METHOD) and not known.is_told:
+                scope, day = self._finder.version_scope(known), known.day_by_row[first]
+                return [replace(found, cause=known.cause, scope=scope, day=day, break_=known)]
             if known.cause is Cause.PROGRAM and not known.is_told and since < _PROGRAM_SESSIONS:
                 return []
         return [found]

@@ -83,6 +83,7 @@ class Sketch:
                             file=self._version("file", device, network, variant, day),
                             program=self._version("program", device, network, variant, day),
                             os=self._version("os", device, network, variant, day),
+                            method=self._version("method", device, network, variant, day),
                         )
 
     def _shift(self, device: str, network: str, variant: str, day: int) -> float:

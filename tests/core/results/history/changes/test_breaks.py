@@ -1,4 +1,4 @@
-"""What a series that gets a version later takes over of what was told of it."""
+"""Versions: what a series that gets one later takes over, and a control level as the version of a device."""
 
 from collections.abc import Callable
 
@@ -8,6 +8,9 @@ from farm.core.results.history.changes.breaks import Series, VersionBreak
 from farm.core.results.history.changes.detect import detect
 from farm.core.results.history.changes.points import BASELINE, Cause
 from tests.core.results.history.changes.histories import FIRST_DAY, Shift, Sketch
+
+DAY = 30
+FIXED = {("method", "d1", "", ""): ((0, "free"), (DAY, "fixed"))}
 
 
 def series(variant: str) -> Series:
@@ -22,6 +25,7 @@ def series(variant: str) -> Series:
         file="",
         program="",
         os="",
+        method="",
     )
 
 
@@ -80,3 +84,72 @@ def test_a_version_says_nothing_of_devices_that_never_had_what_it_replaced(
     told = [(Cause(kind), "0-new", 30), (Cause(kind), "1-new", 36)]
     assert found == (told if later else told[:1])
     assert all(change.delta == pytest.approx(0.1, abs=0.02) for change in changes)
+
+
+def moved_with_level(delta: float, *, variants: tuple[str, ...] = ("int8", "fp16"), day: int = DAY) -> Shift:
+    return Shift(day=day, delta=delta, holds_for=lambda d, n, v: d == "d1" and v in variants)
+
+
+@pytest.mark.parametrize("delta", [0.1, 0.03, -0.05])
+def test_ratios_that_move_with_the_control_level_of_their_device_have_the_method_as_cause(
+    delta: float,
+) -> None:
+    (change,) = detect(Sketch(shifts=(moved_with_level(delta),), versions=FIXED).points())
+    assert (change.cause, change.version) == (Cause.METHOD, "fixed")
+    assert (change.series, change.scope) == (None, {"device": "d1"})
+    assert change.day == FIRST_DAY + DAY
+    assert change.told <= change.day + 4
+    assert change.delta == pytest.approx(delta, abs=0.015)
+    assert len(change.evidence) == 4
+
+
+def test_what_is_too_small_for_a_scan_is_found_at_once_where_the_control_level_changed() -> None:
+    shifts = (moved_with_level(0.02),)
+    (planned,) = detect(Sketch(shifts=shifts, versions=FIXED).points())
+    assert planned.cause is Cause.METHOD
+    assert not any(change.told <= planned.told for change in detect(Sketch(shifts=shifts).points()))
+
+
+def test_one_series_whose_control_level_changed_is_named() -> None:
+    versions = {("method", "d1", "n0", "int8"): ((0, "pinned"), (DAY, "free"))}
+    shift = Shift(day=DAY, delta=0.06, holds_for=lambda d, n, v: (d, n, v) == ("d1", "n0", "int8"))
+    (change,) = detect(Sketch(shifts=(shift,), versions=versions).points())
+    assert (change.cause, change.series, change.version) == (Cause.METHOD, "d1/n0/int8", "free")
+
+
+def test_clocks_that_are_fixed_move_all_times_of_their_device() -> None:
+    shift = moved_with_level(0.2, variants=(BASELINE, "int8", "fp16"))
+    (change,) = detect(Sketch(shifts=(shift,), versions=FIXED).points())
+    assert (change.cause, change.scope, change.day) == (Cause.METHOD, {"device": "d1"}, FIRST_DAY + DAY)
+    assert change.delta == pytest.approx(0.2, abs=0.02)
+
+
+def test_a_control_level_that_moves_nothing_is_no_change() -> None:
+    assert detect(Sketch(days=90, versions=FIXED).points()) == []
+
+
+def test_a_control_level_of_one_device_explains_nothing_on_others() -> None:
+    shift = Shift(day=DAY, delta=0.1, holds_for=lambda d, n, v: d == "d2" and v != BASELINE)
+    (change,) = detect(Sketch(shifts=(shift,), versions=FIXED).points())
+    assert (change.cause, change.scope["device"]) == (Cause.DEVICE, "d2")
+
+
+def test_a_control_level_that_comes_back_is_a_second_change() -> None:
+    versions = {("method", "d1", "", ""): ((0, "free"), (DAY, "fixed"), (60, "free"))}
+    shifts = (moved_with_level(0.1), moved_with_level(-0.1, day=60))
+    changes = detect(Sketch(days=90, shifts=shifts, versions=versions).points())
+    found = [(change.cause, change.version, change.day - FIRST_DAY) for change in changes]
+    assert found == [(Cause.METHOD, "fixed", DAY), (Cause.METHOD, "free", 60)]
+    assert changes[1].delta == pytest.approx(-0.1, abs=0.015)
+
+
+def test_of_a_build_and_a_control_level_that_begin_together_the_build_is_named() -> None:
+    versions = FIXED | {("os", "d1", "", ""): ((DAY, "os-2"),)}
+    (change,) = detect(Sketch(shifts=(moved_with_level(0.1),), versions=versions).points())
+    assert (change.cause, change.version) == (Cause.OS, "os-2")
+
+
+def test_of_a_build_that_all_devices_get_the_control_level_explains_what_only_one_shows() -> None:
+    versions = FIXED | {("os", "", "", ""): ((DAY, "os-2"),)}
+    (change,) = detect(Sketch(shifts=(moved_with_level(0.1),), versions=versions).points())
+    assert (change.cause, change.version) == (Cause.METHOD, "fixed")
