@@ -50,14 +50,27 @@ def page_of_candidates(
 
 
 def labels_of_matrix(
-    connection: Connection, matrix_ids: Collection[MatrixId], *, model: str | None = None
+    connection: Connection,
+    matrix_ids: Collection[MatrixId],
+    *,
+    model: str | None = None,
+    device_id: DeviceId | None = None,
 ) -> set[str]:
-    """Return the labels of the cells of matrices, of one model or of all, without duplicates of baselines."""
+    """Return the labels of the cells of matrices, without duplicates of baselines.
+
+    Args:
+        connection: the database.
+        matrix_ids: the matrices.
+        model: only of this model.
+        device_id: only of this device.
+    """
     query = sa.select(cells.c.label).distinct()
     query = query.where(is_among(connection, cells.c.matrix_id, matrix_ids), cells.c.replica == 1)
     if model is not None:
         query = query.join(variants, variants.c.variant_id == cells.c.variant_id)
         query = query.where(variants.c.model == model)
+    if device_id is not None:
+        query = query.where(cells.c.device_id == device_id)
     return set(connection.execute(query).scalars())
 
 

@@ -14,16 +14,27 @@ class PairChoice:
     baseline: str | None = None
     candidate: str | None = None
 
-    def chosen(self, labels: Iterable[str]) -> "ChosenLabels":
+    def chosen(self, labels: Iterable[str], *, on_device: Iterable[str] = ()) -> "ChosenLabels":
         """Return the labels of both sides.
+
+        Args:
+            labels: all that there are.
+            on_device: those of the one device that is asked for: a text that means some of them means no
+                others, although another device has a cell with the whole text as its label.
 
         Raises:
             NotFound: a text means none of the labels that there are.
         """
-        known = {*labels}
+        known, own = {*labels}, {*on_device}
+
+        def side(name: str, text: str | None) -> frozenset[str] | None:
+            if text is None:
+                return None
+            return chosen_labels(text, own) or check_chosen(name, text, known)
+
         return ChosenLabels(
-            baseline=None if self.baseline is None else check_chosen("baseline", self.baseline, known),
-            candidate=None if self.candidate is None else check_chosen("candidate", self.candidate, known),
+            baseline=side("baseline", self.baseline),
+            candidate=side("candidate", self.candidate),
             baseline_text=self.baseline or "",
         )
 

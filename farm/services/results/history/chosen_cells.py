@@ -48,7 +48,13 @@ def chosen_cells(
         NotFound: no cell has such a label.
         InvalidInput: the baseline may be several cells of a device.
     """
-    labels = choice.chosen(labels_of_matrix(connection, [matrix_id], model=among.model))
+    device_id = among.device_id
+    labels = choice.chosen(
+        labels_of_matrix(connection, [matrix_id], model=among.model),
+        on_device=labels_of_matrix(connection, [matrix_id], model=among.model, device_id=device_id)
+        if device_id is not None
+        else (),
+    )
     if labels.baseline is None:
         # A candidate keeps the baseline that its matrix planned.
         found: list[ChosenCell] = []

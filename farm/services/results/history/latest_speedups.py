@@ -16,7 +16,13 @@ from farm.core.results.pairing import SharedBaseline
 from farm.core.runs.measurement import MIN_ROUNDS
 from farm.database.known_at import as_known_at
 from farm.services.results.history.chosen_cells import candidate_filter
-from farm.services.results.history.listed_pairs import ListedPairs, PairsAgainst, PairScope, known_labels
+from farm.services.results.history.listed_pairs import (
+    ListedPairs,
+    PairsAgainst,
+    PairScope,
+    known_labels,
+    labels_on_device,
+)
 from farm.services.results.speedups import (
     PAGE,
     SpeedupInputs,
@@ -71,10 +77,14 @@ def list_latest_speedups(
         pooled=pooled,
     )
     has_any = at is None or scope.until is not None
+    device_id = among.device_id
     labels = (
         None
         if choice is None
-        else choice.chosen(known_labels(connection, list_comparisons(connection), model=model))
+        else choice.chosen(
+            known_labels(connection, list_comparisons(connection), model=model),
+            on_device=() if device_id is None else labels_on_device(connection, device_id, model=among.model),
+        )
     )
     pairs = (
         ListedPairs(connection, among, scope, labels)

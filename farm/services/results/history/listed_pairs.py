@@ -72,6 +72,19 @@ def known_labels(
     return known | (labels_of_matrix(connection, pending, model=model) if pending else set())
 
 
+def labels_on_device(connection: Connection, device_id: DeviceId, *, model: str | None = None) -> set[str]:
+    """Return the labels of the cells of a model, or of any, that a device has measured, or measures now."""
+    known = {
+        side.label
+        for side in newest_sides(connection, [device_id], labels=None)
+        if model is None or side.model == model
+    }
+    pending = {session.matrix_id for session in pending_sessions(connection, [device_id])}
+    if not pending:
+        return known
+    return known | labels_of_matrix(connection, pending, model=model, device_id=device_id)
+
+
 class ListedPairs:
     """The pairs of a listing with their cells, in the order of devices and series."""
 

@@ -153,3 +153,41 @@ def test_only_matrices_of_a_name_or_a_person_count(farm: FarmRig, host: HostRig)
             choice=PairChoice(baseline="warmup=1", candidate="warmup=0"),
         )
         assert [view.matrices for view in chosen] == [(old,)]
+    # Of series that were measured by both.
+    assert changes(name="nightly") == changes(name="hand") == changes(submitted_by="user") == [change]
+    assert changes(name="other") == changes(submitted_by="user:ann") == []
+
+
+def test_words_mean_labels_of_the_device_that_is_asked_for_before_the_whole_label_of_another(
+    farm: FarmRig, host: HostRig
+) -> None:
+    host.plug_in("phone-2")
+    host.earn_health()
+    common = {"model": "mobilenet_v2", "format": "torchscript", "backend": "cpu"}
+    precisions = {"precision": ["float32", "int8-core"]}
+    own = measured(
+        farm,
+        host,
+        axes=common | precisions | {"warmup": [0, 1]},
+        exclude=[{"precision": "float32", "warmup": 1}],
+        baseline={"precision": "int8-core", "warmup": 0},
+    )
+    measured(
+        farm,
+        host,
+        axes=common | precisions,
+        baseline={"precision": "float32"},
+        devices={"device_id": "phone-2"},
+    )
+    # The whole label of a cell of phone-2, and a word of one of phone-1.
+    choice = PairChoice(baseline="float32")
+    for compute in (lambda: None, lambda: compute_points(farm)):
+        compute()
+        views = farm.read(list_latest_speedups, device="phone-1", choice=choice)
+        assert {(view.baseline, view.candidate) for view in views} == {
+            ("float32 warmup=0", "int8-core warmup=0"),
+            ("float32 warmup=0", "int8-core warmup=1"),
+        }
+        assert {view.matrices for view in views} == {(own,)}
+        (other,) = farm.read(list_latest_speedups, device="phone-2", choice=choice)
+        assert (other.baseline, other.candidate) == ("float32", "int8-core")
