@@ -200,10 +200,15 @@ class Farm:
         return Run(self, self.client.matrix(MatrixId(matrix_id)))
 
     def matrices(
-        self, *, since: Past | None = None, name: str | None = None, mine: bool = False
+        self,
+        *,
+        since: Past | None = None,
+        name: str | None = None,
+        mine: bool = False,
+        limit: int | None = None,
     ) -> list[MatrixSummary]:
-        """Return all matrices, newest first, or those since a time, of a name or of the caller."""
-        return list(self.client.matrices(since=past_time(since), name=name, mine=mine))
+        """Return the matrices since a time, of a name or of the caller, newest first, up to `limit`."""
+        return list(self.client.matrices(since=past_time(since), name=name, mine=mine, limit=limit))
 
     def speedups(
         self,
@@ -285,6 +290,8 @@ class Farm:
         harness: str | None = None,
         variant: str | None = None,
         since: Past | None = None,
+        name: str | None = None,
+        mine: bool = False,
         limit: int | None = None,
     ) -> Frame[HistoryRow]:
         """Return the sessions of every series, filtered as by `farm history show`."""
@@ -295,6 +302,8 @@ class Farm:
             harness=harness,
             variant=variant,
             since=past_time(since),
+            name=name,
+            mine=mine,
             limit=limit,
         )
         return history_frame(views, as_of=as_of)
@@ -307,6 +316,8 @@ class Farm:
         model: str | None = None,
         cause: ChangeCause | str | None = None,
         state: ChangeState | str | None = None,
+        name: str | None = None,
+        mine: bool = False,
         every: bool = False,
         limit: int | None = None,
     ) -> Frame[ChangeView]:
@@ -318,6 +329,8 @@ class Farm:
             model=model,
             cause=None if cause is None else _choice(ChangeCause, cause, "cause"),
             state=None if state is None else _choice(ChangeState, state, "state"),
+            name=name,
+            mine=mine,
             every=every,
             limit=limit,
         )

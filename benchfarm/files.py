@@ -1,9 +1,11 @@
 """Model files and programs of a farm."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from benchfarm.run_spec import past_time
 from farm.cli.files.harness import stated_definition
 from farm.cli.files.local_variants import add_variant, files_to_remove, manifest_of_file
 from farm.cli.files.program_upload import add_program
@@ -65,9 +67,23 @@ class Variants:
         )
         return add_variant(self._client, Path(path), manifest, files=named)
 
-    def list(self) -> list[Variant]:
-        """Return all variants."""
-        return self._client.variants()
+    def list(
+        self,
+        *,
+        since: datetime | str | None = None,
+        name: str | None = None,
+        mine: bool = False,
+        every: bool = True,
+        limit: int | None = None,
+    ) -> list[Variant]:
+        """Return the variants since a time, of a name or of the caller, the newest last, up to `limit`.
+
+        Without `every`, only the file that new matrices run under each name.
+        """
+        newest = self._client.newest_variants(
+            since=past_time(since), name=name, mine=mine, every=every, limit=limit
+        )
+        return [*newest][::-1]
 
     def get(self, name: str) -> Variant:
         """Return the newest variant of a name, or the one of a digest.

@@ -100,23 +100,35 @@ class FarmConnection:
         path: str,
         key: Callable[[T], int],
         *,
-        after: int | None,
+        after: int | None = None,
         limit: int | None = None,
         max_page: int = MAX_LIST_PAGE,
+        newest_first: bool = False,
         **query: QueryValue,
     ) -> Iterator[T]:
-        """Yield the rows of a list behind a key, page by page: `limit` rows at most, `max_page` in a page."""
+        """Yield the rows of a list behind a key, page by page.
+
+        Args:
+            kind: of a page.
+            path: of the list.
+            key: of a row, behind which its next page begins.
+            after: the key behind which the first page begins; None begins the list.
+            limit: rows in all; None for all.
+            max_page: the most rows of a page.
+            newest_first: keys fall, and the farm calls the one that a page begins behind `before`.
+            query: the filters of the list.
+        """
         left = limit
-        while page := self._get(
-            kind, path, **query, after=after, limit=None if left is None else min(left, max_page)
-        ):
+        while left is None or left > 0:
+            behind = {"before" if newest_first else "after": after}
+            size = None if left is None else min(left, max_page)
+            page = self._get(kind, path, **query, **behind, limit=size)
             # A farm of an earlier release has no pages: it returns the whole list each time.
-            if key(page[-1]) == after:
-                break
+            if not page or key(page[-1]) == after:
+                return
             yield from page
             after = key(page[-1])
-            if left is not None and (left := left - len(page)) <= 0:
-                break
+            left = None if left is None else left - len(page)
 
     def _get_text(self, url: str) -> str:
         return checked_response(self._send(self._http.build_request("GET", url))).text

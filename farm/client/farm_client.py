@@ -14,9 +14,9 @@ from farm.client.import_queries import ImportQueries
 from farm.client.responses import checked_response
 from farm.client.result_queries import ResultQueries, time_text
 from farm.client.upload import Progress, Upload
-from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, JobId, MatrixId, VariantId, digest_of
+from farm.client.variant_queries import VariantQueries
+from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, JobId, MatrixId, digest_of
 from farm.core.errors import DigestMismatch, FarmError, InvalidInput
-from farm.core.models.variant import Manifest, TensorSpec, Variant
 from farm.core.operations.alarm import Alarm
 from farm.core.upkeep.device_action import DeviceActionKind
 from farm.wire.base import MAX_SELECTORS
@@ -41,6 +41,7 @@ from farm.wire.documents.files.storage import FileRemoval, StorageView, StoredFi
 from farm.wire.documents.hosts import HostChange, HostDetail, HostRetirementPlan, HostView
 from farm.wire.documents.matrices.matrices import (
     MAX_JOBS_PAGE,
+    MAX_MATRICES_PAGE,
     AttemptView,
     CellView,
     FarmView,
@@ -48,8 +49,6 @@ from farm.wire.documents.matrices.matrices import (
     MatrixSummary,
     MatrixView,
     Rejection,
-    VariantChange,
-    VariantRegistration,
 )
 from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingView
 from farm.wire.documents.matrices.plans import CancellationView, MatrixPlanView
@@ -68,7 +67,7 @@ from farm.wire.documents.results.results import (
 _LOST_HINT = "it may have been submitted nevertheless: check `farm matrix list` before you submit it again"
 
 
-class FarmClient(ResultQueries, ExportQueries, ImportQueries, AccessQueries):
+class FarmClient(ResultQueries, ExportQueries, ImportQueries, VariantQueries, AccessQueries):
     """The calls of a farm's API; every call has a time-out.
 
     Every method raises `FarmUnreachable` when nothing answers, and otherwise the error of the tree whose
@@ -148,21 +147,6 @@ class FarmClient(ResultQueries, ExportQueries, ImportQueries, AccessQueries):
     def device_action(self, device_action_id: int) -> DeviceActionView:
         return self._get(DeviceActionView, f"/device_actions/{device_action_id}")
 
-    def variants(self) -> list[Variant]:
-        return self._list(list[Variant], "/variants", lambda variant: variant.variant_id)
-
-    def register_variant(self, manifest: Manifest) -> Variant:
-        """Register a file whose bytes the farm has; the same manifest again changes nothing."""
-        body = VariantRegistration(manifest=manifest).model_dump(mode="json")
-        return self._post(Variant, "/variants", body)
-
-    def change_variant(
-        self, variant_id: VariantId, *, model: str | None = None, inputs: Sequence[TensorSpec] = ()
-    ) -> Variant:
-        """Rename a variant's model, declare its inputs, or with neither have the farm read its file again."""
-        body = VariantChange(model=model, inputs=tuple(inputs)).model_dump(mode="json")
-        return self._post(Variant, f"/variants/{variant_id}/manifest", body)
-
     def has_blob(self, digest: Digest) -> bool:
         """Return whether the farm has the bytes of a digest."""
         response = self._send(self._http.build_request("HEAD", f"/blobs/{digest}"))
@@ -238,14 +222,25 @@ class FarmClient(ResultQueries, ExportQueries, ImportQueries, AccessQueries):
         return self._post(StandingSummary, f"/standing-matrices/{standing_id}/end", {})
 
     def matrices(
-        self, *, since: datetime | None = None, name: str | None = None, mine: bool = False
+        self,
+        *,
+        since: datetime | None = None,
+        name: str | None = None,
+        mine: bool = False,
+        limit: int | None = None,
     ) -> Iterator[MatrixSummary]:
-        """Yield all matrices, or those since a time, of a name or of the caller, newest first, by pages."""
-        before: MatrixId | None = None
-        filters: dict[str, QueryValue] = {"since": time_text(since), "name": name, "mine": mine or None}
-        while page := self._get(list[MatrixSummary], "/matrices", before=before, **filters):
-            yield from page
-            before = page[-1].matrix_id
+        """Yield the matrices since a time, of a name or of the caller, newest first, up to `limit`."""
+        return self._pages(
+            list[MatrixSummary],
+            "/matrices",
+            lambda matrix: matrix.matrix_id,
+            newest_first=True,
+            limit=limit,
+            max_page=MAX_MATRICES_PAGE,
+            since=time_text(since),
+            name=name,
+            mine=mine or None,
+        )
 
     def matrix(self, matrix_id: MatrixId) -> MatrixView:
         return self._get(MatrixView, f"/matrices/{matrix_id}")

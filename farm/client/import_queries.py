@@ -2,8 +2,10 @@
 
 from base64 import b64encode
 from collections.abc import Iterator
+from datetime import datetime
 
 from farm.client.connection import FarmConnection
+from farm.client.result_queries import time_text
 from farm.wire.documents.results.imports import ExternalResultView, ImportAnswer, ImportView
 
 
@@ -30,9 +32,28 @@ class ImportQueries(FarmConnection):
         given = {"harness": harness, "device": device, "model": model}
         return self._post(ImportAnswer, "/imports", {**body, **given})
 
-    def imports(self) -> Iterator[ImportView]:
-        """Yield the imported files, withdrawn ones, too, in the order of their numbers."""
-        return self._pages(list[ImportView], "/imports", lambda view: view.import_id, after=0)
+    def imports(
+        self,
+        *,
+        since: datetime | None = None,
+        name: str | None = None,
+        mine: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[ImportView]:
+        """Yield the files imported since a time, of a name or by the caller, newest first, up to `limit`.
+
+        Withdrawn ones are among them.
+        """
+        return self._pages(
+            list[ImportView],
+            "/imports",
+            lambda view: view.import_id,
+            newest_first=True,
+            limit=limit,
+            since=time_text(since),
+            name=name,
+            mine=mine or None,
+        )
 
     def withdraw_import(self, import_id: int, reason: str) -> ImportView:
         """Withdraw an imported file for a reason."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from farm.client.connection import FarmConnection, QueryValue
+from farm.client.connection import FarmConnection
 from farm.core.base.ids import MatrixId
 from farm.core.results.history.recorded_change import ChangeCause, ChangeState
 from farm.wire.documents.matrices.matrices import MAX_SPEEDUPS_PAGE, SpeedupView
@@ -48,18 +48,22 @@ class ResultQueries(FarmConnection):
         `mine`, only of matrices of this name or of the caller; with `since`, only of sessions since then;
         with `at`, as known then; with `limit`, at most that many.
         """
-        filters: dict[str, QueryValue] = {"matrix_id": matrix_id, "device": device, "model": model}
-        filters |= {"baseline": baseline, "candidate": candidate, "name": name, "mine": mine or None}
-        filters |= {"since": time_text(since), "at": time_text(at)}
-        filters["across_controls"] = across_controls or None
         return self._pages(
             list[SpeedupView],
             "/speedups",
             lambda view: view.cell_id,
-            after=None,
             limit=limit,
             max_page=MAX_SPEEDUPS_PAGE,
-            **filters,
+            matrix_id=matrix_id,
+            device=device,
+            model=model,
+            baseline=baseline,
+            candidate=candidate,
+            name=name,
+            mine=mine or None,
+            since=time_text(since),
+            at=time_text(at),
+            across_controls=across_controls or None,
         )
 
     def history(
@@ -70,14 +74,15 @@ class ResultQueries(FarmConnection):
         harness: str | None = None,
         variant: str | None = None,
         since: datetime | None = None,
+        name: str | None = None,
+        mine: bool = False,
         limit: int | None = None,
     ) -> Iterator[SeriesHistory]:
         """Yield the history of every series, by device, model, harness, variant and time, page by page.
 
-        With `limit`, of at most that many series.
+        With `name` or `mine`, only by matrices of this name or of the caller; with `limit`, of at
+        most that many series.
         """
-        filters = {"device": device, "model": model, "harness": harness, "variant": variant}
-        filters["since"] = time_text(since)
         return self._pages(
             list[SeriesHistory],
             "/history",
@@ -85,7 +90,13 @@ class ResultQueries(FarmConnection):
             after=0,
             limit=limit,
             max_page=MAX_HISTORY_PAGE,
-            **filters,
+            device=device,
+            model=model,
+            harness=harness,
+            variant=variant,
+            since=time_text(since),
+            name=name,
+            mine=mine or None,
         )
 
     def group_speedups(
@@ -118,20 +129,29 @@ class ResultQueries(FarmConnection):
         model: str | None = None,
         cause: ChangeCause | None = None,
         state: ChangeState | None = None,
+        name: str | None = None,
+        mine: bool = False,
         every: bool = False,
         limit: int | None = None,
     ) -> Iterator[ChangeView]:
-        """Yield the changes that were found, those told last first; without `every`, only what is slower."""
-        filters: dict[str, QueryValue] = {"device": device, "model": model, "cause": cause, "state": state}
-        filters |= {"since": time_text(since), "all": every or None}
+        """Yield the changes that were found, those told last first; without `every`, only what is slower.
+
+        With `name` or `mine`, only those of series that a matrix of this name or of the caller measured.
+        """
         return self._pages(
             list[ChangeView],
             "/changes",
             lambda view: view.change_id,
-            after=None,
             limit=limit,
             max_page=MAX_CHANGES_PAGE,
-            **filters,
+            device=device,
+            model=model,
+            cause=cause,
+            state=state,
+            name=name,
+            mine=mine or None,
+            since=time_text(since),
+            all=every or None,
         )
 
     def change(self, change_id: int) -> ChangeDetail:

@@ -188,11 +188,6 @@ def past_seconds(text: str | None, *, option: str) -> int | None:
     return None if moment is None else math.ceil((datetime.now().astimezone() - moment).total_seconds())
 
 
-def is_listed(at: datetime, label: str, *, since: datetime | None, name: str | None) -> bool:
-    """Return whether a listing shows what was made at a time and has a name."""
-    return (since is None or at >= since) and (name is None or name.casefold() in label.casefold())
-
-
 def seconds(text: str) -> int:
     """Return the seconds of a duration.
 

@@ -28,8 +28,8 @@ from farm.services.results.explanations.attempts import attempt_view
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.interchange.energy_import import import_energy
 from farm.services.results.speedups import PAGE, list_speedups
-from farm.store.files.variants import get_variant, variants_page
-from farm.store.matrices.search import MatrixFilter
+from farm.store.files.variants import VariantFilter, get_variant, newest_variants, variants_page
+from farm.store.matrices.search import matrices_of
 from farm.wire.base import MAX_LIST_PAGE, WIRE_VERSION, Count
 from farm.wire.documents.matrices.matrices import (
     AttemptView,
@@ -70,6 +70,33 @@ async def get_variants(
 ) -> list[Variant]:
     """Return a page of the registered variants, oldest first; a page that is not full is the last."""
     return await farm.database.read_async(variants_page, after=VariantId(after), limit=limit)
+
+
+@router.get("/variants/newest")
+async def get_newest_variants(
+    caller: Viewer,
+    farm: Farm,
+    since: datetime | None = None,
+    name: str | None = Query(default=None, max_length=256),
+    mine: bool = False,
+    all: bool = False,
+    before: Count | None = None,
+    limit: ListPageSize = MAX_LIST_PAGE,
+) -> list[Variant]:
+    """Return a page of variants, newest first: those before one. An empty page is the end.
+
+    They are those since a time, with a text in their name, or registered by the caller; without `all`, only
+    the file that new matrices run under each name.
+    """
+    which = VariantFilter(
+        since=past_time("since", since, now=farm.clock.now()),
+        name=name,
+        registered_by=caller.name if mine else None,
+        replaced=all,
+    )
+    return await farm.database.read_async(
+        newest_variants, which, before=None if before is None else VariantId(before), limit=limit
+    )
 
 
 @router.post("/variants", status_code=201)
@@ -148,9 +175,12 @@ async def get_speedups(
         if matrix_id is not None and value is not None:
             hint = "leave one of them out"
             raise InvalidInput(f"{option}: goes with the comparisons of all matrices", hint=hint)
-    which = MatrixFilter(name=name, submitted_by=caller.actor if mine else None)
     list_page = partial(
-        partial(list_latest_speedups, since=begin, which=which if name is not None or mine else None)
+        partial(
+            list_latest_speedups,
+            since=begin,
+            which=matrices_of(name=name, person=caller.actor if mine else None),
+        )
         if matrix_id is None
         else partial(list_speedups, matrix_id=MatrixId(matrix_id)),
         at=past_time("at", at, now=now),

@@ -26,7 +26,7 @@ from farm.services.results.interchange.imports import (
     read_import,
     withdraw_import,
 )
-from farm.store.results.interchange.external_results import ExternalFilter
+from farm.store.results.interchange.external_results import ExternalFilter, ImportFilter
 from farm.wire.base import MAX_LIST_PAGE, Count
 from farm.wire.documents.results.export import (
     MAX_EXPORT_PAGE,
@@ -109,10 +109,24 @@ async def post_import(request: ImportRequest, caller: Submitter, farm: Farm) -> 
 
 @router.get("/imports")
 async def get_imports(
-    _: Viewer, farm: Farm, after: Count = 0, limit: ListPageSize = MAX_LIST_PAGE
+    caller: Viewer,
+    farm: Farm,
+    since: datetime | None = None,
+    name: str | None = Query(default=None, max_length=256),
+    mine: bool = False,
+    before: Count | None = None,
+    limit: ListPageSize = MAX_LIST_PAGE,
 ) -> list[ImportView]:
-    """Return a page of the imported files, by number; a page that is not full is the last."""
-    return await farm.database.read_async(import_views, after=after, limit=limit)
+    """Return a page of the imported files, newest first: those before one. An empty page is the end.
+
+    They are those since a time, with a text in their name, or imported by the caller.
+    """
+    which = ImportFilter(
+        since=past_time("since", since, now=farm.clock.now()),
+        name=name,
+        imported_by=caller.name if mine else None,
+    )
+    return await farm.database.read_async(import_views, which, before=before, limit=limit)
 
 
 @router.post("/imports/{import_id}/withdrawal")

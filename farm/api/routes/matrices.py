@@ -24,7 +24,6 @@ from farm.services.matrices.submit import (
     prepare_matrix,
 )
 from farm.services.matrices.views import (
-    MAX_MATRICES_PAGE,
     list_cell_views,
     list_job_views,
     list_matrix_summaries,
@@ -38,6 +37,7 @@ from farm.store.matrices.search import MatrixFilter
 from farm.wire.base import REQUEST_KEY_HEADER, Count
 from farm.wire.documents.matrices.matrices import (
     MAX_JOBS_PAGE,
+    MAX_MATRICES_PAGE,
     CellView,
     JobView,
     MatrixSubmission,

@@ -21,6 +21,7 @@ from farm.services.results.history.trends import list_histories
 from farm.services.results.placements import list_placements
 from farm.services.results.reparse import ReparseScan, apply_changes, compare_readings, stale_reports
 from farm.store.matrices.matrices import get_matrix
+from farm.store.matrices.search import matrices_of
 from farm.store.results.reparse import ReparseSelection
 from farm.wire.base import Count
 from farm.wire.documents.results.history import (
@@ -71,17 +72,22 @@ async def get_samples(
 
 @router.get("/history")
 async def get_history(
-    _: Viewer,
+    caller: Viewer,
     farm: Farm,
     device: str | None = Query(default=None, max_length=128),
     model: str | None = Query(default=None, max_length=128),
     harness: str | None = Query(default=None, max_length=128),
     variant: str | None = Query(default=None, max_length=256),
     since: datetime | None = None,
+    name: str | None = Query(default=None, max_length=256),
+    mine: bool = False,
     after: Count = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_HISTORY_PAGE)] = MAX_HISTORY_PAGE,
 ) -> list[SeriesHistory]:
-    """Return the points of series behind one, oldest first; an empty page is the end."""
+    """Return the points of series behind one, oldest first; an empty page is the end.
+
+    With `name` or `mine`, they are points of matrices of that name, or that the caller submitted.
+    """
     return await farm.database.read_async(
         list_histories,
         device=device,
@@ -89,6 +95,7 @@ async def get_history(
         harness=harness,
         variant=variant,
         since=past_time("since", since, now=farm.clock.now()),
+        which=matrices_of(name=name, person=caller.actor if mine else None),
         after=SeriesId(after),
         limit=limit,
     )

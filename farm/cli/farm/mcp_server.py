@@ -73,8 +73,7 @@ class FarmTools:
 
     def list_variants(self, name: str | None = None, limit: Limit = _ROWS, skip: Skip = 0) -> Answer:
         """List the model files of the farm, newest first, or those with a text in their name."""
-        named = [variant for variant in self._farm.variants() if name is None or name in variant.name]
-        return _rows("variants", reversed(named), limit, skip)
+        return _rows("variants", self._farm.newest_variants(name=name, every=True), limit, skip)
 
     def show_harness(self, name: str) -> Answer:
         """Show a harness: its backends, its flags with their defaults, and its programs."""

@@ -20,7 +20,7 @@ from farm.cli.files.local_variants import (
 from farm.cli.files.stored_files import SelectedFile, remove_files
 from farm.cli.files.variant_report import variant_report, variant_table
 from farm.cli.shell.address import connect, data_dir, show_view
-from farm.cli.shell.options import DeclaredInputs, Json, Limit, NamePart, Since, Yes
+from farm.cli.shell.options import DeclaredInputs, Json, Limit, Mine, NamePart, Since, Yes
 from farm.cli.shell.output import err, print_data, print_json, print_notice, show
 from farm.cli.shell.tables import Listing, name, number
 from farm.core.base.spec_errors import name_hint
@@ -28,7 +28,7 @@ from farm.core.base.units import size_text
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.models.declared_inputs import declared_input
 from farm.core.models.variant import Variant, precision_note
-from farm.presentation.text import is_listed, past_moment, plural
+from farm.presentation.text import past_moment, plural
 from farm.variants.build import NOT_TUNED, TuningRequest
 from farm.variants.model_zoo import recipes_of
 from farm.variants.sources.source import parse_source, usual_runtimes
@@ -326,27 +326,21 @@ def records(
 def list_variants(
     since: Since = None,
     part: NamePart = None,
+    mine: Mine = False,
     limit: Limit = None,
     replaced: Annotated[
         bool, typer.Option("--all", help="Also files that were replaced by newer ones of the same name.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """List the registered variants. Short form: `farm variants`.
+    """List the registered variants, the newest last. Short form: `farm variants`.
 
     Example: farm variant list --name mobilenet --since 7d
     """
     begin = past_moment(since, option="--since")
     with connect() as farm:
-        views = farm.variants()
-    newest = {view.name: view.variant_id for view in sorted(views, key=lambda view: view.variant_id)}
-    views = [
-        view
-        for view in views
-        if is_listed(view.created_at, view.name, since=begin, name=part)
-        and (replaced or newest[view.name] == view.variant_id)
-    ]
-    show(views if limit is None else views[-limit:], variant_table, as_json=as_json)
+        views = list(farm.newest_variants(since=begin, name=part, mine=mine, every=replaced, limit=limit))
+    show(views[::-1], variant_table, as_json=as_json)
 
 
 def _words(text: str) -> list[str]:

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -46,6 +45,7 @@ from farm.cli.shell.options import (
     MatrixFile,
     MatrixNumber,
     Metrics,
+    Mine,
     NamePart,
     ShortYes,
     Since,
@@ -156,7 +156,7 @@ def show_command(matrix_id: MatrixNumber, as_json: Json = False) -> None:
 def list_command(
     since: Since = None,
     part: NamePart = None,
-    mine: Annotated[bool, typer.Option("--mine", help="Only those that you submitted.")] = False,
+    mine: Mine = False,
     limit: Limit = None,
     as_json: Json = False,
 ) -> None:
@@ -166,7 +166,7 @@ def list_command(
     """
     begin = past_moment(since, option="--since")
     with connect() as farm:
-        views = list(islice(farm.matrices(since=begin, name=part, mine=mine), limit))
+        views = list(farm.matrices(since=begin, name=part, mine=mine, limit=limit))
     show(views, matrix_table, as_json=as_json)
 
 

@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from farm.cli.shell.address import connect
-from farm.cli.shell.options import Json, Since
+from farm.cli.shell.options import Json, MatrixName, MineOfMatrices, Since
 from farm.cli.shell.output import first_rows, out, print_json_list, print_notice, print_unchanged
 from farm.core.base.units import duration_text, ratio_text
 from farm.core.errors import InvalidInput
@@ -47,6 +47,8 @@ def show_history(
         str | None, typer.Option(metavar="TEXT", help="Only variants with this text in their name.")
     ] = None,
     since: Since = None,
+    part: MatrixName = None,
+    mine: MineOfMatrices = False,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many series.")] = None,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print the points as CSV, for `farm history detect`.")
@@ -64,7 +66,14 @@ def show_history(
     begin = past_moment(since, option="--since")
     with connect() as farm:
         histories = farm.history(
-            device=device, model=model, harness=harness, variant=variant, since=begin, limit=limit
+            device=device,
+            model=model,
+            harness=harness,
+            variant=variant,
+            since=begin,
+            name=part,
+            mine=mine,
+            limit=limit,
         )
         if as_json:
             print_json_list(histories)
@@ -72,7 +81,7 @@ def show_history(
             for line in csv_lines(histories):
                 print_unchanged(f"{line}\n")
         else:
-            _print_trends(histories, filtered=any((device, model, harness, variant, since)))
+            _print_trends(histories, filtered=any((device, model, harness, variant, since, part, mine)))
 
 
 def _print_trends(histories: Iterable[SeriesHistory], *, filtered: bool) -> None:

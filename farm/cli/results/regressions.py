@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from farm.cli.shell.address import connect
-from farm.cli.shell.options import Json
+from farm.cli.shell.options import Json, MatrixName, MineOfMatrices
 from farm.cli.shell.output import out, print_data, print_done, print_json, print_json_list, print_notice
 from farm.cli.shell.tables import Listing, name, number, sections, sheet
 from farm.core.errors import InvalidInput
@@ -50,6 +50,8 @@ def regressions(
     model: Annotated[str | None, typer.Option(help="Only those of this model.")] = None,
     cause: Annotated[ChangeCause | None, typer.Option(help="Only those with this cause.")] = None,
     state: Annotated[ChangeState | None, typer.Option(help="Only those that are judged so.")] = None,
+    part: MatrixName = None,
+    mine: MineOfMatrices = False,
     every: Annotated[
         bool, typer.Option("--all", help="Improvements, too, and what is not shown any more.")
     ] = False,
@@ -74,6 +76,8 @@ def regressions(
                     model=model,
                     cause=cause,
                     state=state,
+                    name=part,
+                    mine=mine,
                     every=every,
                     limit=limit + 1,
                 ),
@@ -85,7 +89,7 @@ def regressions(
         print_json_list(shown)
         return
     if not shown:
-        narrower = any((since, device, model, cause, state))
+        narrower = any((since, device, model, cause, state, part, mine))
         print_notice(f"No {'change' if every else 'regression'}{' of that' if narrower else ''} was found.")
         return
     print_data(_list_text(shown))

@@ -51,6 +51,13 @@ At = Annotated[
 NamePart = Annotated[
     str | None, typer.Option("--name", metavar="TEXT", help="Only those with this text in their name.")
 ]
+Mine = Annotated[bool, typer.Option("--mine", help="Only your own.")]
+#: Of lists of what matrices measured.
+MatrixName = Annotated[
+    str | None,
+    typer.Option("--name", metavar="TEXT", help="Only of matrices with this text in their name."),
+]
+MineOfMatrices = Annotated[bool, typer.Option("--mine", help="Only of matrices that you submitted.")]
 Limit = Annotated[
     int | None, typer.Option("--limit", min=1, metavar="N", help="At most so many, the newest.")
 ]

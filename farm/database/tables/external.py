@@ -35,6 +35,9 @@ imports = sa.Table(
 )
 # A file is imported once; after it was withdrawn, again.
 sa.Index("uq_imports_digest", imports.c.digest, unique=True, **where("withdrawn_at IS NULL"))
+# Those since a time, and those of a person, newest first.
+sa.Index("ix_imports_imported_at", imports.c.imported_at, imports.c.import_id)
+sa.Index("ix_imports_imported_by", imports.c.imported_by, imports.c.import_id)
 
 external_results = sa.Table(
     "external_results",

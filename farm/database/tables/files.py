@@ -39,6 +39,9 @@ variants = sa.Table(
 )
 # The newest file of a name, and of each file the one before it.
 sa.Index("ix_variants_name", variants.c.name, variants.c.variant_id)
+# Those since a time, and those of a person, newest first.
+sa.Index("ix_variants_created_at", variants.c.created_at, variants.c.variant_id)
+sa.Index("ix_variants_registered_by", variants.c.registered_by, variants.c.variant_id)
 
 variant_files = sa.Table(
     "variant_files",

@@ -33,6 +33,7 @@ from farm.store.matrices.lazy_expansion import RemainingJobs
 from farm.store.matrices.matrices import Matrix, get_matrix, page_of_rejections
 from farm.store.matrices.search import MatrixFilter, list_matrices
 from farm.wire.documents.matrices.matrices import (
+    MAX_MATRICES_PAGE,
     CellView,
     JobView,
     MatrixSummary,
@@ -44,8 +45,6 @@ from farm.wire.documents.matrices.matrices import (
 _PAGE_CELLS, _PAGE_JOBS = 2000, 50_000
 #: The cells whose states one call inspects.
 _INSPECTED = 20_000
-#: The most matrices that one page lists.
-MAX_MATRICES_PAGE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

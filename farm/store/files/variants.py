@@ -1,6 +1,8 @@
 """Variants: model files by name."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
@@ -131,6 +133,42 @@ def list_models(connection: Connection) -> list[str]:
 def variants_page(connection: Connection, *, after: VariantId, limit: int) -> list[Variant]:
     """Return up to `limit` variants that were registered after one, oldest first."""
     query = _LISTED.where(variants.c.variant_id > after).limit(limit)
+    return [to_record(Variant, row) for row in connection.execute(query)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantFilter:
+    """A filter of variants; None does not restrict."""
+
+    #: Registered at this time or later.
+    since: datetime | None = None
+    #: This text is in the name, in any case.
+    name: str | None = None
+    #: Who registered it.
+    registered_by: str | None = None
+    #: Files that newer ones of their name replaced, too.
+    replaced: bool = False
+
+
+def newest_variants(
+    connection: Connection, which: VariantFilter, *, before: VariantId | None = None, limit: int
+) -> list[Variant]:
+    """Return up to `limit` matching variants, newest first: those before one, where it is given."""
+    query = _VARIANTS.order_by(variants.c.variant_id.desc()).limit(limit)
+    if before is not None:
+        query = query.where(variants.c.variant_id < before)
+    if which.since is not None:
+        # Not the range of numbers, which both databases would prefer, and read to its end.
+        since = sa.select(variants.c.variant_id).where(variants.c.created_at >= which.since)
+        query = query.where(variants.c.variant_id.in_(since))
+    if which.name is not None:
+        query = query.where(variants.c.name.icontains(which.name, autoescape=True))
+    if which.registered_by is not None:
+        query = query.where(variants.c.registered_by == which.registered_by)
+    if not which.replaced:
+        later = variants.alias("later")
+        newer = sa.and_(later.c.name == variants.c.name, later.c.variant_id > variants.c.variant_id)
+        query = query.where(~sa.exists().where(newer))
     return [to_record(Variant, row) for row in connection.execute(query)]
 
 

@@ -43,6 +43,11 @@ class MatrixFilter:
     matrix_ids: tuple[MatrixId, ...] | None = None
 
 
+def matrices_of(*, name: str | None, person: str | None) -> MatrixFilter | None:
+    """Return the filter of a text in names and the actor that submitted them; None: all matrices."""
+    return MatrixFilter(name=name or None, submitted_by=person) if name or person else None
+
+
 def trigrams(text: str) -> set[str]:
     """Return all parts of three characters of a text, in one case."""
     folded = text.casefold()

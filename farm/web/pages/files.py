@@ -12,14 +12,15 @@ from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import VariantId
 from farm.database.transaction import Tx
+from farm.presentation.text import past_moment
 from farm.services.files.programs import list_program_views
 from farm.services.results.interchange.imports import (
     external_result_views,
     get_import_view,
-    last_import_views,
+    import_views,
 )
-from farm.store.files.variants import variants_page
-from farm.store.results.interchange.external_results import ExternalFilter
+from farm.store.files.variants import VariantFilter, newest_variants
+from farm.store.results.interchange.external_results import ExternalFilter, ImportFilter
 from farm.web.http.csv_response import columns_of, csv_response
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
@@ -34,17 +35,40 @@ _IMPORTS = 50
 _RESULTS = 200
 _RESULT_COLUMNS = tuple(ExternalResultView.model_fields)
 
+NameText = Annotated[str, Query(max_length=256)]
+TimeText = Annotated[str, Query(max_length=40)]
+
 
 @router.get("/variants")
 async def get_variants(
-    request: Request, caller: Viewer, part: str | None = None, after: Count = 0
+    request: Request,
+    caller: Viewer,
+    part: str | None = None,
+    name: NameText = "",
+    since: TimeText = "",
+    mine: bool = False,
+    all: bool = False,
+    before: Count | None = None,
 ) -> Response:
-    """Show the registered variants, oldest first."""
+    """Show the registered variants, newest first."""
+    which = VariantFilter(
+        since=past_moment(since or None, option="since"),
+        name=name or None,
+        registered_by=caller.name if mine else None,
+        replaced=all,
+    )
 
     def rows(tx: Tx) -> Mapping[str, Any]:
-        variants = variants_page(tx.connection, after=VariantId(after), limit=MAX_LIST_PAGE)
-        next_after = variants[-1].variant_id if len(variants) == MAX_LIST_PAGE else None
-        return {"variants": variants, "next": next_after}
+        variants = newest_variants(
+            tx.connection,
+            which,
+            before=None if before is None else VariantId(before),
+            limit=MAX_LIST_PAGE,
+        )
+        return {
+            "variants": variants,
+            "next": variants[-1].variant_id if len(variants) == MAX_LIST_PAGE else None,
+        }
 
     return await render_page(
         request,
@@ -53,7 +77,11 @@ async def get_variants(
         part=part,
         parts={"rows": rows},
         title="Variants",
-        after=after,
+        name=name,
+        since=since,
+        mine=mine,
+        all=all,
+        before=before,
     )
 
 
@@ -80,16 +108,36 @@ class ShownResult:
 
 @router.get("/imports")
 async def get_imports(
-    request: Request, caller: Viewer, part: str | None = None, before: Count | None = None
+    request: Request,
+    caller: Viewer,
+    part: str | None = None,
+    name: NameText = "",
+    since: TimeText = "",
+    mine: bool = False,
+    before: Count | None = None,
 ) -> Response:
     """Show the imported files, the newest first."""
+    which = ImportFilter(
+        since=past_moment(since or None, option="since"),
+        name=name or None,
+        imported_by=caller.name if mine else None,
+    )
 
     def rows(tx: Tx) -> Mapping[str, Any]:
-        imports = last_import_views(tx.connection, before=before, limit=_IMPORTS)
+        imports = import_views(tx.connection, which, before=before, limit=_IMPORTS)
         return {"imports": imports, "next": imports[-1].import_id if len(imports) == _IMPORTS else None}
 
     return await render_page(
-        request, "files/imports", caller=caller, part=part, parts={"rows": rows}, title="Imports"
+        request,
+        "files/imports",
+        caller=caller,
+        part=part,
+        parts={"rows": rows},
+        title="Imports",
+        name=name,
+        since=since,
+        mine=mine,
+        before=before,
     )
 
 

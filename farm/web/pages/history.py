@@ -30,6 +30,7 @@ from farm.presentation.text import past_moment
 from farm.presentation.trends import csv_lines
 from farm.services.results.history.changes import change_detail, list_changes
 from farm.services.results.history.trends import list_histories
+from farm.store.matrices.search import MatrixFilter, matrices_of
 from farm.store.results.interchange.external_results import has_external_results
 from farm.web.charts.trend import AxisUnit, Trend, axis_unit, speedup_trend, time_trend
 from farm.web.http.csv_response import csv_response
@@ -93,10 +94,19 @@ async def get_history(
     harness: Filter = "",
     variant: Filter = "",
     since: Annotated[str, Query(max_length=40)] = "",
+    name: Filter = "",
+    mine: bool = False,
     after: Count = 0,
 ) -> Response:
     """Show the trend of each series: the paired ratio, and beside it the absolute time."""
-    load = _pages(model=model, device=device, harness=harness, variant=variant, since=since)
+    load = _pages(
+        model=model,
+        device=device,
+        harness=harness,
+        variant=variant,
+        since=since,
+        which=matrices_of(name=name, person=caller.actor if mine else None),
+    )
 
     def trends(tx: Tx) -> Mapping[str, Any]:
         views = load(tx.connection, after=SeriesId(after), limit=_SERIES)
@@ -120,21 +130,32 @@ async def get_history(
         harness=harness,
         variant=variant,
         since=since,
+        name=name,
+        mine=mine,
     )
 
 
 @router.get("/history.csv")
 async def get_history_csv(
-    _: Viewer,
+    caller: Viewer,
     farm: Farm,
     model: Filter = "",
     device: Filter = "",
     harness: Filter = "",
     variant: Filter = "",
     since: Annotated[str, Query(max_length=40)] = "",
+    name: Filter = "",
+    mine: bool = False,
 ) -> Response:
     """Return the points of the series, as `farm history --csv` prints them."""
-    load = _pages(model=model, device=device, harness=harness, variant=variant, since=since)
+    load = _pages(
+        model=model,
+        device=device,
+        harness=harness,
+        variant=variant,
+        since=since,
+        which=matrices_of(name=name, person=caller.actor if mine else None),
+    )
 
     async def page(last: SeriesHistory | None) -> list[SeriesHistory]:
         return await farm.database.read_async(load, after=None if last is None else last.series_id)
@@ -143,7 +164,7 @@ async def get_history_csv(
 
 
 def _pages(
-    *, model: str, device: str, harness: str, variant: str, since: str
+    *, model: str, device: str, harness: str, variant: str, since: str, which: MatrixFilter | None
 ) -> Callable[..., list[SeriesHistory]]:
     """Return the function that reads a page of histories, of `limit` series behind the one `after`.
 
@@ -157,6 +178,7 @@ def _pages(
         harness=harness or None,
         variant=variant or None,
         since=past_moment(since or None, option="since"),
+        which=which,
     )
 
 
@@ -170,6 +192,8 @@ async def get_changes(
     device: Filter = "",
     cause: Filter = "",
     state: Filter = "",
+    name: Filter = "",
+    mine: bool = False,
     all: bool = False,
     after: Count | None = None,
 ) -> Response:
@@ -185,6 +209,7 @@ async def get_changes(
             device=device or None,
             cause=of_cause,
             state=of_state,
+            which=matrices_of(name=name, person=caller.actor if mine else None),
             all=all,
             after=after,
             limit=_CHANGES,
@@ -208,6 +233,8 @@ async def get_changes(
         causes=[*ChangeCause],
         state=state,
         states=[*ChangeState],
+        name=name,
+        mine=mine,
         all=all,
     )
 

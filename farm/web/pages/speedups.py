@@ -23,7 +23,7 @@ from farm.services.results.history.group_speedups import group_speedups
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.speedups import PAGE, list_speedups
 from farm.store.matrices.matrices import get_matrix
-from farm.store.matrices.search import MatrixFilter
+from farm.store.matrices.search import MatrixFilter, matrices_of
 from farm.store.results.interchange.external_results import has_external_results
 from farm.web.charts.forest_blocks import group_blocks, speedup_blocks
 from farm.web.http.csv_response import columns_of, csv_response, csv_table_response
@@ -96,9 +96,7 @@ class Asked:
     @property
     def which(self) -> MatrixFilter | None:
         """Return which matrices count; None: all."""
-        if not (self.name or self.submitted_by):
-            return None
-        return MatrixFilter(name=self.name or None, submitted_by=self.submitted_by)
+        return matrices_of(name=self.name, person=self.submitted_by)
 
     @property
     def begin(self) -> datetime | None:

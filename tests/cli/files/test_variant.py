@@ -68,6 +68,31 @@ def test_a_file_may_have_a_precision_of_its_own_and_a_slip_is_noted(
     assert "no precision 'w8a16' can be built" in capsys.readouterr().err
 
 
+def test_a_list_is_by_name_person_and_time_with_so_many_of_the_newest(
+    net: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for who, precision, marker in (("ann", "w8a16", "1"), ("ben", "w4a16", "2"), ("ann", "w8a16", "3")):
+        monkeypatch.setenv("FARM_USER", who)
+        net.write_bytes(model_file("torchscript", marker=marker))
+        assert run("variant", "add", net, "--precision", precision) == 0
+    capsys.readouterr()
+
+    def listed(*words: str) -> list[tuple[str, int]]:
+        assert run("variant", "list", *words, "--json") == 0
+        return [
+            (each["name"].split("/")[1], each["variant_id"]) for each in json.loads(capsys.readouterr().out)
+        ]
+
+    first, second, third = listed("--all")
+    assert [first[0], second[0], third[0]] == ["w8a16", "w4a16", "w8a16"]
+    assert listed() == [second, third]
+    assert listed("--limit", "1") == [third]
+    assert listed("--all", "--limit", "2", "--since", "1h") == [second, third]
+    assert listed("--all", "--mine") == [first, third]
+    assert listed("--mine", "--name", "W4A") == []
+    assert listed("--name", "W4A") == [second]
+
+
 def test_adding_a_file_twice_adds_one(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("variant", "add", net) == run("variant", "add", net) == 0
     capsys.readouterr()

@@ -134,6 +134,9 @@ def test_a_list_fits_eighty_columns_and_has_what_is_slower(
     assert len(lines) == 3
     assert len(document(capsys, "regressions", "--all")) == 2
     assert document(capsys, "regressions", "--since", "1h", "--device", "phone-1", "--cause", "os") == []
+    assert len(document(capsys, "regressions", "--name", "TEST")) == 1
+    assert document(capsys, "regressions", "--name", "nightly") == []
+    assert document(capsys, "regressions", "--mine") == []
     assert run("regressions", "--state", "fixed") == 0
     assert capsys.readouterr().err == "No regression of that was found.\n"
 

@@ -1,6 +1,7 @@
 """Questions over the history read index ranges, by the statements that lists of commands really send."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from sqlalchemy.engine import Connection
@@ -9,6 +10,8 @@ from farm.core.base.ids import CellId, MatrixId, SeriesId
 from farm.database.engine import Database
 from farm.database.transaction import Tx
 from farm.services.matrices.views import list_matrix_summaries
+from farm.store.files import variants
+from farm.store.files.variants import VariantFilter
 from farm.store.jobs.counts import incomplete_cells
 from farm.store.matrices import coverage, matrices
 from farm.store.matrices.candidates import CandidateFilter, labels_of_matrix, page_of_labelled
@@ -27,6 +30,8 @@ from farm.store.results.history import (
 from farm.store.results.history.newest_points import DeviceTrait, SlotPair
 from farm.store.results.history.points import PairKey
 from farm.store.results.history.stale_points import MeasuredSession, pending_sessions, sessions_behind
+from farm.store.results.interchange import external_results
+from farm.store.results.interchange.external_results import ImportFilter
 from farm.store.results.past_pairs import SeriesPast, past_measurements
 from tests.store.query_plans.test_sqlite_query_plans import PHONE, is_table_scan, plans
 from tests.support.database.sample_rows import NOW
@@ -36,6 +41,9 @@ PAIR = SlotPair(1, 2)
 SESSION = MeasuredSession(MatrixId(1), PHONE)
 NIGHTLY = MatrixFilter(name="nightly")
 ANN = MatrixFilter(submitted_by="user:ann")
+#: The variants of the sample have no manifests that could be read.
+LATER = NOW + timedelta(days=1)
+FEW_MATRICES = MatrixFilter(name="nightly", matrix_ids=(MatrixId(1), MatrixId(2)))
 
 ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "speedups --by: one comparison over all devices": (
@@ -159,6 +167,48 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: coverage.progress_by_version(c, 1),
         "standing_cells",
     ),
+    "variant list --since": (
+        lambda c: variants.newest_variants(c, VariantFilter(since=LATER), limit=9),
+        "ix_variants_created_at (created_at>?)",
+    ),
+    "variant list --mine": (
+        lambda c: variants.newest_variants(c, VariantFilter(registered_by="ann"), limit=9),
+        "ix_variants_registered_by (registered_by=?)",
+    ),
+    "import list --since": (
+        lambda c: external_results.newest_imports(c, ImportFilter(since=NOW), limit=9),
+        "ix_imports_imported_at (imported_at>?)",
+    ),
+    "import list --mine": (
+        lambda c: external_results.newest_imports(c, ImportFilter(imported_by="ann"), limit=9),
+        "ix_imports_imported_by (imported_by=?)",
+    ),
+    "history --name: the series of few matrices": (
+        lambda c: trends.series_page(
+            c, device_id=None, model=None, which=FEW_MATRICES, after=SeriesId(0), limit=9
+        ),
+        "ix_points_session (matrix_id=?)",
+    ),
+    "history --mine: the series of many matrices": (
+        lambda c: trends.series_page(c, device_id=PHONE, model=None, which=ANN, after=SeriesId(0), limit=9),
+        "ix_points_series (series_id=?",
+    ),
+    "history --mine: the points of a series": (
+        lambda c: points.points_of_series(c, [SeriesId(1)], which=ANN),
+        "ix_points_series (series_id=?)",
+    ),
+    "regressions --name: the series of few matrices": (
+        lambda c: changes.list_changes(
+            c, changes.ChangeFilter(since=NOW, matrices=FEW_MATRICES), before=None, limit=9
+        ),
+        "ix_points_session (matrix_id=?)",
+    ),
+    "regressions --mine: the series of many matrices": (
+        lambda c: changes.list_changes(
+            c, changes.ChangeFilter(since=NOW, matrices=ANN), before=None, limit=9
+        ),
+        "ix_points_series (series_id=?",
+    ),
     "matrix list --mine": (
         lambda c: list_matrix_summaries(Tx(c, NOW), limit=9, which=ANN),
         "ix_matrices_submitted_by (submitted_by=?)",
@@ -198,6 +248,21 @@ def test_matrices_of_a_short_text_are_read_newest_first_until_there_are_enough(
 ) -> None:
     short = MatrixFilter(name="ni")
     plan, *_ = plans(sqlite_filled, lambda c: list_matrix_summaries(Tx(c, NOW), limit=9, which=short))
+    assert not any("B-TREE" in step for step in plan), plan
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        lambda c: variants.newest_variants(c, VariantFilter(name="of no variant"), limit=9),
+        lambda c: external_results.newest_imports(c, ImportFilter(name="f"), limit=9),
+    ],
+    ids=["variants", "imports"],
+)
+def test_files_of_a_name_are_read_newest_first_until_there_are_enough(
+    sqlite_filled: Database, query: Callable[[Connection], object]
+) -> None:
+    plan, *_ = plans(sqlite_filled, query)
     assert not any("B-TREE" in step for step in plan), plan
 
 

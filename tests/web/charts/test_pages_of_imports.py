@@ -13,7 +13,7 @@ def test_the_list_names_each_file_with_its_digest_person_and_reasons(pages: Page
     answer = pages.http.get("/imports")
     page = read_page(answer.text)
     assert [row[0] for row in page.tables[0][1:]] == ["3", "2", "1"]
-    for file, row in zip(reversed(imports), page.tables[0][1:], strict=True):
+    for file, row in zip(imports, page.tables[0][1:], strict=True):
         assert file["name"] in row[1]
         assert file["digest"][:12] in row[1]
         assert row[5] == "ann"
@@ -21,9 +21,12 @@ def test_the_list_names_each_file_with_its_digest_person_and_reasons(pages: Page
     assert "[1] is left out: it reports a run that failed" in words_of(answer)
     assert f"withdrawn by ben: of another phone {HOSTILE}" in "".join(parsed(answer.text).text)
 
+    assert not read_page(pages.http.get("/imports?name=no-such-file").text).tables
+    assert [row[0] for row in read_page(pages.http.get("/imports?before=3").text).tables[0][1:]] == ["2", "1"]
+
 
 def test_an_import_has_its_digest_and_every_result_in_the_units_of_the_file(pages: PageFarm) -> None:
-    (first, second, third) = pages.http.get("/api/v1/imports").json()
+    (third, second, first) = pages.http.get("/api/v1/imports").json()
     results = pages.http.get("/api/v1/external-results", params={"import_id": second["import_id"]}).json()
     page = read_page(pages.http.get("/imports/2").text)
     assert page.facts["SHA-256 of the file"] == second["digest"]

@@ -21,6 +21,7 @@ _FILTERED: tuple[tuple[str, dict[str, str]], ...] = (
     ("/alarms", {"cleared": "true", "since": "30d"}),
     ("/changes", {"model": "mobilenet_v2", "device": "virtual-1", "since": "30d", "all": "true"}),
     ("/changes", {"cause": "noise", "state": "invalid"}),
+    ("/changes", {"name": "two precisions", "mine": "true"}),
     ("/events", {"subject": "matrix:1", "actor": "farm", "kind": "matrix_submitted", "since": "30d"}),
     (
         "/history",
@@ -32,6 +33,8 @@ _FILTERED: tuple[tuple[str, dict[str, str]], ...] = (
             "since": "30d",
         },
     ),
+    ("/history", {"name": "two precisions", "mine": "true"}),
+    ("/imports", {"name": "json", "since": "30d", "mine": "true"}),
     ("/matrices", {"name": "two precisions", "since": "30d", "mine": "true"}),
     ("/speedups", {"matrix": "1", "model": "mobilenet_v2", "device": "virtual-1", "pivot": "true"}),
     ("/speedups", {"model": "mobilenet_v2", "device": "virtual-1", "since": "30d", "pivot": "true"}),
@@ -39,6 +42,7 @@ _FILTERED: tuple[tuple[str, dict[str, str]], ...] = (
     ("/speedups", {"matrix": "1", "baseline": "int8-core", "candidate": "float32"}),
     ("/speedups", {"name": "two precisions", "mine": "true"}),
     ("/speedups", {"by": "device", "candidate": "int8", "baseline": "float32", "since": "30d"}),
+    ("/variants", {"name": "int8", "since": "30d", "mine": "true", "all": "true"}),
     (
         "/imports/results",
         {
@@ -70,6 +74,8 @@ _FURTHER: tuple[tuple[str, dict[str, str]], ...] = (
         },
     ),
     ("/history", {"device": "virtual-1"}),
+    ("/history", {"name": "two precisions"}),
+    ("/imports", {"since": "2020-01-01"}),
     ("/matrices", {"name": "two precisions", "since": "2020-01-01"}),
     ("/speedups", {"matrix": "1", "model": "mobilenet_v2", "pivot": "true"}),
     ("/speedups", {"name": "two precisions", "since": "2020-01-01", "baseline": "float32"}),
@@ -78,6 +84,7 @@ _FURTHER: tuple[tuple[str, dict[str, str]], ...] = (
 )
 #: With one row on each, they have a further one.
 _PAGE_SIZES = (
+    (files, "_IMPORTS"),
     (files, "_RESULTS"),
     (history, "_CHANGES"),
     (history, "_SERIES"),

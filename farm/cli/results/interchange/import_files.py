@@ -14,12 +14,20 @@ from typer.core import TyperGroup
 
 from farm.cli.results.interchange.external_tables import import_table, result_tables
 from farm.cli.shell.address import connect
-from farm.cli.shell.options import Json, ShortYes
-from farm.cli.shell.output import confirm, print_data, print_done, print_json, print_json_list, print_notice
+from farm.cli.shell.options import Json, Limit, Mine, NamePart, ShortYes, Since
+from farm.cli.shell.output import (
+    confirm,
+    print_data,
+    print_done,
+    print_json,
+    print_json_list,
+    print_notice,
+    show,
+)
 from farm.client.farm_client import FarmClient
 from farm.core.errors import InvalidInput
 from farm.harness.external.results import MAX_IMPORT_BYTES
-from farm.presentation.text import plural
+from farm.presentation.text import past_moment, plural
 from farm.wire.documents.results.imports import ImportAnswer, ImportOutcome
 
 _DEFAULT = "add"
@@ -214,16 +222,21 @@ def _outcome(path: Path, answer: ImportAnswer) -> _FileOutcome:
 
 
 @app.command("list")
-def list_imports(as_json: Json = False) -> None:
-    """List the imported files, withdrawn ones, too.
+def list_imports(
+    since: Since = None,
+    part: NamePart = None,
+    mine: Mine = False,
+    limit: Limit = None,
+    as_json: Json = False,
+) -> None:
+    """List the imported files, the newest last; withdrawn ones, too.
 
-    Example: farm import list
+    Example: farm import list --mine --since 7d
     """
+    begin = past_moment(since, option="--since")
     with connect() as farm:
-        if as_json:
-            print_json_list(farm.imports())
-        else:
-            print_data(import_table(list(farm.imports())))
+        views = list(farm.imports(since=begin, name=part, mine=mine, limit=limit))
+    show(views[::-1], import_table, as_json=as_json)
 
 
 @app.command()

@@ -18,7 +18,9 @@ from farm.cli.shell.options import (
     At,
     Json,
     MatrixArgument,
+    MatrixName,
     MatrixOption,
+    MineOfMatrices,
     Since,
     selected_matrix,
 )
@@ -60,11 +62,8 @@ def speedups(
     candidate: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Only candidates with these words in their label.")
     ] = None,
-    part: Annotated[
-        str | None,
-        typer.Option("--name", metavar="TEXT", help="Only of matrices with this text in their name."),
-    ] = None,
-    mine: Annotated[bool, typer.Option("--mine", help="Only of matrices that you submitted.")] = False,
+    part: MatrixName = None,
+    mine: MineOfMatrices = False,
     sort: Annotated[
         Order | None, typer.Option(help="Order of rows: the shortest time, or the best speedup, first.")
     ] = None,

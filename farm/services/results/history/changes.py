@@ -29,6 +29,7 @@ from farm.services.operations.alarms import clear_alarm
 from farm.services.results.history.change_sessions import DAY_US, levels_around
 from farm.services.results.history.chosen_cells import candidate_filter
 from farm.store.devices.devices import device_labels
+from farm.store.matrices.search import MatrixFilter, with_few_matches
 from farm.store.operations.alarms import add_alarm
 from farm.store.operations.event_log import last_events
 from farm.store.operations.events import record_event
@@ -140,6 +141,7 @@ def list_changes(
     model: str | None = None,
     cause: ChangeCause | None = None,
     state: ChangeState | None = None,
+    which: MatrixFilter | None = None,
     all: bool = False,
     after: int | None = None,
     limit: int = MAX_CHANGES_PAGE,
@@ -153,6 +155,7 @@ def list_changes(
         model: only those that a series of this model shows.
         cause: only those with this cause.
         state: only those of which this was said.
+        which: only those that a series shows which a matrix of this name or person measured.
         all: improvements, too, and what the points show no more.
         after: only changes behind this one.
         limit: so many at most.
@@ -162,11 +165,17 @@ def list_changes(
         InvalidInput: several devices begin so.
     """
     among = candidate_filter(connection, device=device, model=model)
-    which = ChangeFilter(
-        since=since, device_id=among.device_id, model=among.model, cause=cause, state=state, all=all
+    wanted = ChangeFilter(
+        since=since,
+        device_id=among.device_id,
+        model=among.model,
+        cause=cause,
+        state=state,
+        matrices=with_few_matches(connection, which),
+        all=all,
     )
     before = None if after is None else _get(connection, after)
-    return _views(connection, change_store.list_changes(connection, which, before=before, limit=limit))
+    return _views(connection, change_store.list_changes(connection, wanted, before=before, limit=limit))
 
 
 def change_detail(connection: Connection, change_id: int) -> ChangeDetail:

@@ -17,6 +17,7 @@ from farm.harness.registry import harness_names
 from farm.services.results.history.chosen_cells import candidate_filter
 from farm.services.results.history.session_points import pending_points
 from farm.store.files.programs import list_programs
+from farm.store.matrices.search import MatrixFilter, matching_among, with_few_matches
 from farm.store.results.history.changes import SeriesMark, marks_of_series
 from farm.store.results.history.points import points_of_series
 from farm.store.results.history.stale_points import pending_sessions
@@ -50,6 +51,7 @@ def list_histories(
     harness: str | None = None,
     variant: str | None = None,
     since: datetime | None = None,
+    which: MatrixFilter | None = None,
     after: SeriesId | None = None,
     limit: int = MAX_HISTORY_PAGE,
 ) -> list[SeriesHistory]:
@@ -65,6 +67,7 @@ def list_histories(
         harness: only of this harness, which may run no model.
         variant: only where this text is in the label or in the file's name, in any case.
         since: only points with a measurement at this time or later.
+        which: only points of matrices of a name or a person.
         after: only series behind this one.
         limit: so many series at most.
 
@@ -75,7 +78,9 @@ def list_histories(
     among = candidate_filter(connection, device=device, model=model)
     if harness is not None:
         _check_harness(connection, harness)
-    pending = {session.device_id for session in pending_sessions(connection)} if variant else ()
+    which = with_few_matches(connection, which)
+    is_narrow = variant is not None or which is not None
+    pending = {session.device_id for session in pending_sessions(connection)} if is_narrow else ()
     behind = after or SeriesId(0)
     while page := series_page(
         connection,
@@ -83,11 +88,13 @@ def list_histories(
         model=among.model,
         harness=harness,
         named=None if variant is None else NamePart(variant, except_on=pending),
+        which=which,
+        except_on=pending,
         after=behind,
         limit=limit,
     ):
         behind = page[-1].series_id
-        found = _Histories(connection, page, since).views()
+        found = _Histories(connection, page, since, which).views()
         listed = [view for view in found if variant is None or _matches(view, variant)]
         if listed:
             return listed
@@ -107,9 +114,15 @@ def _matches(view: SeriesHistory, variant: str) -> bool:
 class _Histories:
     """The histories of some series, read by one statement for each table."""
 
-    def __init__(self, connection: Connection, page: Sequence[TrendSeries], since: datetime | None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        page: Sequence[TrendSeries],
+        since: datetime | None,
+        which: MatrixFilter | None,
+    ) -> None:
         self._page = {own.series_id: own for own in page}
-        points = _current_points(connection, self._page, since)
+        points = _current_points(connection, self._page, since, which)
         counted = [point for point in points if point.values.rounds and point.replica == 1]
         self._cells = cells_of_points(connection, [point.cell_id for point in counted])
         self._points: defaultdict[tuple[SeriesId, SeriesId | None], list[SessionPoint]] = defaultdict(list)
@@ -181,16 +194,22 @@ class _Histories:
 
 
 def _current_points(
-    connection: Connection, series: Mapping[SeriesId, TrendSeries], since: datetime | None
+    connection: Connection,
+    series: Mapping[SeriesId, TrendSeries],
+    since: datetime | None,
+    which: MatrixFilter | None,
 ) -> list[SessionPoint]:
     """Return the points of series, oldest first, those that are to be computed yet among them."""
-    stored = points_of_series(connection, series, since=since)
+    stored = points_of_series(connection, series, since=since, which=which)
     pending = pending_points(connection, {own.device_id for own in series.values()})
+    among = matching_among(connection, which, {matrix_id for matrix_id, _ in pending})
     computed = [
         point
         for points in pending.values()
         for point in points
-        if point.series_id in series and (since is None or point.ended_at >= since)
+        if point.series_id in series
+        and point.matrix_id in among
+        and (since is None or point.ended_at >= since)
     ]
     kept = [point for point in stored if (point.matrix_id, point.device_id) not in pending]
     return sorted([*kept, *computed], key=lambda point: (point.ended_at, point.cell_id))

@@ -15,7 +15,7 @@ from farm.harness.registry import get_harness
 from farm.services.files.harnesses import adapter_of
 from farm.store.files.programs import current_programs
 from farm.store.results.interchange import external_results
-from farm.store.results.interchange.external_results import ExternalFilter
+from farm.store.results.interchange.external_results import ExternalFilter, ImportFilter
 from farm.wire.documents.results.export import json_text
 from farm.wire.documents.results.imports import (
     ExternalResultView,
@@ -133,15 +133,11 @@ def withdraw_import(tx: Tx, import_id: int, reason: str) -> ImportView:
     return view
 
 
-def import_views(connection: Connection, *, after: int, limit: int) -> list[ImportView]:
-    """Return the next imported files, withdrawn ones, too."""
-    rows = external_results.list_imports(connection, after=after, limit=limit)
-    return [ImportView.model_validate(row) for row in rows]
-
-
-def last_import_views(connection: Connection, *, before: int | None = None, limit: int) -> list[ImportView]:
-    """Return the newest imported files, or those before a number, the newest first; withdrawn ones, too."""
-    rows = external_results.last_imports(connection, before=before, limit=limit)
+def import_views(
+    connection: Connection, which: ImportFilter, *, before: int | None = None, limit: int
+) -> list[ImportView]:
+    """Return a page of imported files, newest first: those before one; withdrawn ones, too."""
+    rows = external_results.newest_imports(connection, which, before=before, limit=limit)
     return [ImportView.model_validate(row) for row in rows]
 
 

@@ -25,7 +25,8 @@ from farm.core.results.history.recorded_change import (
 from farm.database.rows import find_record, is_among, to_record
 from farm.database.tables import changed_series, changes, confirmations, literal, series
 from farm.database.transaction import Tx
-from farm.store.results.history.trends import SeriesIdentity
+from farm.store.matrices.search import MatrixFilter
+from farm.store.results.history.trends import SeriesIdentity, is_measured_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,8 @@ class ChangeFilter:
     model: str | None = None
     cause: ChangeCause | None = None
     state: ChangeState | None = None
+    #: Only those that a series shows which a matrix of this name or person measured.
+    matrices: MatrixFilter | None = None
     #: False: only those that made something slower, and that the points still show.
     all: bool = False
 
@@ -187,7 +190,7 @@ def changes_query(which: ChangeFilter, *, before: RecordedChange | None, limit: 
         query = query.where(changes.c.state == which.state)
     if not which.all:
         query = query.where(changes.c.is_slower, changes.c.gone_at.is_(None))
-    if which.device_id is not None or which.model is not None:
+    if which.device_id is not None or which.model is not None or which.matrices is not None:
         of_change = (
             sa.select(changed_series.c.change_id)
             .join(series, series.c.series_id == changed_series.c.series_id)
@@ -197,6 +200,8 @@ def changes_query(which: ChangeFilter, *, before: RecordedChange | None, limit: 
             of_change = of_change.where(series.c.device_id == which.device_id)
         if which.model is not None:
             of_change = of_change.where(series.c.model == which.model)
+        if which.matrices is not None:
+            of_change = of_change.where(is_measured_in(changed_series.c.series_id, which.matrices))
         query = query.where(of_change.exists())
     return query
 

@@ -388,10 +388,12 @@ def _point(row: sa.Row[*tuple[object, ...]]) -> SessionPoint:
 
 
 def points_of_series(
-    connection: Connection, series_ids: Iterable[SeriesId], *, since: datetime | None = None
+    connection: Connection,
+    series_ids: Iterable[SeriesId],
+    *,
+    since: datetime | None = None,
+    which: MatrixFilter | None = None,
 ) -> list[SessionPoint]:
-    """Return the points of series, oldest first."""
-    which = is_among(connection, points.c.series_id, list(series_ids))
-    if since is not None:
-        which = sa.and_(which, points.c.ended_at >= since)
-    return stored_points(connection, which)
+    """Return the points of series, oldest first; those that are `within`."""
+    asked = is_among(connection, points.c.series_id, list(series_ids))
+    return stored_points(connection, sa.and_(asked, *within(points, until=None, since=since, which=which)))

@@ -11,6 +11,7 @@ from farm.core.base.ids import CellId, DeviceId, Digest, SeriesId
 from farm.core.base.setting_values import SettingValue
 from farm.database.rows import is_among, to_record
 from farm.database.tables import cells, devices, is_set, points, programs, series, variants
+from farm.store.matrices.search import MatrixFilter, is_of_matching
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +107,16 @@ class NamePart:
         return sa.or_(has_it, series.c.device_id.in_(list(self.except_on))) if self.except_on else has_it
 
 
+def is_measured_in(series_id: sa.ColumnElement[int], which: MatrixFilter) -> sa.ColumnElement[bool]:
+    """Return the condition that a series in a column has a point of a matrix of a name or a person.
+
+    The points of few matrices are read; where many match, a series soon has a point of one.
+    """
+    if which.matrix_ids is None:
+        return sa.exists().where(points.c.series_id == series_id, is_of_matching(points.c.matrix_id, which))
+    return series_id.in_(sa.select(points.c.series_id).where(points.c.matrix_id.in_(which.matrix_ids)))
+
+
 _SERIES_QUERY = sa.select(
     *series.c["series_id", "device_id", "model", "harness"],
     devices.c.label.label("device_label"),
@@ -121,10 +132,15 @@ def series_page(
     model: str | None,
     harness: str | None = None,
     named: NamePart | None = None,
+    which: MatrixFilter | None = None,
+    except_on: Collection[DeviceId] = (),
     after: SeriesId,
     limit: int,
 ) -> list[TrendSeries]:
-    """Return the next series behind one, of a device, a model and a harness where they are given."""
+    """Return the next series behind one, of a device, a model and a harness where they are given.
+
+    With `which`, only those that a matching matrix has points of, and all on the devices `except_on`.
+    """
     query = _SERIES_QUERY.where(series.c.series_id > after).order_by(series.c.series_id).limit(limit)
     if device_id is not None:
         query = query.where(series.c.device_id == device_id)
@@ -134,6 +150,10 @@ def series_page(
         query = query.where(series.c.harness == harness)
     if named is not None:
         query = query.where(named.condition(device_id))
+    if which is not None:
+        is_measured = is_measured_in(series.c.series_id, which)
+        is_pending = series.c.device_id.in_(list(except_on))
+        query = query.where(sa.or_(is_measured, is_pending) if except_on else is_measured)
     rows = connection.execute(query).all()
     return [to_record(TrendSeries, row, device=to_record(SeriesDevice, row)) for row in rows]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,6 +14,18 @@ from farm.database.tables import external_results, imports
 from farm.database.transaction import Tx
 from farm.harness.external.results import ExternalFile
 from farm.store.operations.events import record_event, record_if_moved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportFilter:
+    """A filter of imported files; None does not restrict."""
+
+    #: Imported at this time or later.
+    since: datetime | None = None
+    #: This text is in the file's name, in any case.
+    name: str | None = None
+    #: Who imported it.
+    imported_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,17 +99,21 @@ def find_import_of(connection: Connection, digest: Digest) -> int | None:
     return connection.execute(query).scalar_one_or_none()
 
 
-def list_imports(connection: Connection, *, after: int = 0, limit: int) -> list[dict[str, Any]]:
-    """Return the next imported files, in the order of their numbers."""
-    query = sa.select(imports).where(imports.c.import_id > after).order_by(imports.c.import_id).limit(limit)
-    return [dict(row) for row in connection.execute(query).mappings()]
-
-
-def last_imports(connection: Connection, *, before: int | None = None, limit: int) -> list[dict[str, Any]]:
-    """Return the newest imported files, or those before a number, the newest first."""
+def newest_imports(
+    connection: Connection, which: ImportFilter, *, before: int | None = None, limit: int
+) -> list[dict[str, Any]]:
+    """Return up to `limit` matching files, newest first: those before one, where it is given."""
     query = sa.select(imports).order_by(imports.c.import_id.desc()).limit(limit)
     if before is not None:
         query = query.where(imports.c.import_id < before)
+    if which.since is not None:
+        # Not the range of numbers, which both databases would prefer, and read to its end.
+        since = sa.select(imports.c.import_id).where(imports.c.imported_at >= which.since)
+        query = query.where(imports.c.import_id.in_(since))
+    if which.name is not None:
+        query = query.where(imports.c.name.icontains(which.name, autoescape=True))
+    if which.imported_by is not None:
+        query = query.where(imports.c.imported_by == which.imported_by)
     return [dict(row) for row in connection.execute(query).mappings()]
 
 

@@ -29,6 +29,8 @@ from farm.wire.base import Wire
 from farm.wire.documents.matrices.cell_setup import AttemptCell, CellSetup
 from farm.wire.documents.results.results import MetricView, ReadingView, ResultView
 
+#: Matrices that one answer lists at most.
+MAX_MATRICES_PAGE = 100
 #: Jobs that one answer lists at most.
 MAX_JOBS_PAGE = 5000
 #: Comparisons that one answer lists at most.

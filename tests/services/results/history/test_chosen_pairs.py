@@ -7,12 +7,15 @@ from farm.core.errors import InvalidInput, NotFound
 from farm.core.results.history.chosen_labels import PairChoice
 from farm.core.results.looks.basis import IntervalKind
 from farm.database.transaction import bind_tx
+from farm.services.results.history.changes import list_changes
 from farm.services.results.history.latest_speedups import list_latest_speedups
+from farm.services.results.history.trends import list_histories
 from farm.services.results.speedups import NEVER_TOGETHER, list_speedups
 from farm.store.matrices.search import MatrixFilter, index_names
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.matrices.matrices import SpeedupView
 from tests.services.results.history.test_latest_speedups import ONE_PHONE
+from tests.support.farm.changes import recorded_change
 from tests.support.farm.points import compute_points
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, plan_of
 
@@ -135,6 +138,7 @@ def test_only_matrices_of_a_name_or_a_person_count(farm: FarmRig, host: HostRig)
     old = measured(farm, host, cells=2, name="nightly")
     new = measured(farm, host, cells=2, name="by hand")
     index = bind_tx(index_names, now=farm.clock.now())
+    change = recorded_change(farm)
     for compute in (lambda: None, lambda: compute_points(farm), lambda: farm.write(index, limit=9)):
         compute()
 
@@ -147,6 +151,18 @@ def test_only_matrices_of_a_name_or_a_person_count(farm: FarmRig, host: HostRig)
         assert matrices(name="other") == []
         assert matrices(submitted_by="user") == [(new, old)]
         assert matrices(submitted_by="user:ann") == []
+
+        def sessions(**which: str) -> set[MatrixId]:
+            found = farm.read(list_histories, which=MatrixFilter(**which))
+            return {point.matrix_id for view in found for point in view.points}
+
+        def changes(**which: str) -> list[int]:
+            found = farm.read(list_changes, which=MatrixFilter(**which))
+            return [view.change_id for view in found]
+
+        assert sessions(name="NIGHT") == {old}
+        assert sessions(submitted_by="user") == {old, new}
+        assert sessions(submitted_by="user:ann") == set()
         chosen = farm.read(
             list_latest_speedups,
             which=MatrixFilter(name="nightly"),

@@ -1,5 +1,7 @@
 """Results of others are kept once for each file, apart from everything that the farm compares."""
 
+from datetime import timedelta
+
 import pytest
 
 from farm.core.errors import Conflict, InvalidInput, NotFound
@@ -15,7 +17,7 @@ from farm.services.results.interchange.imports import (
     read_import,
     withdraw_import,
 )
-from farm.store.results.interchange.external_results import ExternalFilter
+from farm.store.results.interchange.external_results import ExternalFilter, ImportFilter
 from farm.wire.documents.results.imports import ExternalResultView, ImportAnswer, ImportOutcome, ImportRequest
 from tests.harness.external.samples import AI_HUB, FILES, json_bytes
 from tests.support.farm.service_fixture import FarmRig
@@ -105,10 +107,18 @@ def test_what_was_withdrawn_is_shown_only_on_request_and_can_be_imported_again(f
     again = imported(farm, request("ai_hub.json", device="Phone A"))
     assert again.import_id != first.import_id
     assert {result.device for result in views(farm)} == {"Phone A"}
-    assert [view.import_id for view in farm.read(import_views, after=0, limit=10)] == [
-        first.import_id,
-        again.import_id,
-    ]
+    both = [again.import_id, first.import_id]
+    for which, found in (
+        (ImportFilter(), both),
+        (ImportFilter(since=farm.clock.now(), name="AI_HUB", imported_by="ann"), both),
+        (ImportFilter(since=farm.clock.now() + timedelta(seconds=1)), []),
+        (ImportFilter(name="llama"), []),
+        (ImportFilter(imported_by="ben"), []),
+    ):
+        assert [view.import_id for view in farm.read(import_views, which, limit=10)] == found
+    assert [view.import_id for view in farm.read(import_views, ImportFilter(), limit=1)] == both[:1]
+    older = farm.read(import_views, ImportFilter(), before=again.import_id, limit=10)
+    assert [view.import_id for view in older] == both[1:]
 
 
 def test_what_is_given_counts_where_the_file_does_not_tell(farm: FarmRig) -> None:
