@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import Any
 
 from sqlalchemy.engine import Connection
 
@@ -28,9 +29,12 @@ def adapter_of(program: Program) -> Harness:
     Raises:
         NotFound: this version of the farm has none.
     """
-    if program.definition is None:
-        return get_harness(program.harness)
-    return _generic_adapter(json.dumps(program.definition))
+    return get_adapter(program.harness, program.definition)
+
+
+def get_adapter(harness: str, definition: Mapping[str, Any] | None) -> Harness:
+    """Return the adapter of a definition, or without one the built-in one; raises like `adapter_of`."""
+    return get_harness(harness) if definition is None else _generic_adapter(json.dumps(definition))
 
 
 def default_of_flags(connection: Connection, name: str) -> dict[str, SettingValue]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
 
@@ -10,7 +11,7 @@ from farm.core.base.setting_values import SettingValue, non_default_settings
 from farm.core.models.builders import is_unoptimized
 from farm.core.models.variant import Variant
 from farm.core.runs.derived.generation import TokenCounts
-from farm.harness.base.adapter import ClockScope
+from farm.harness.base.adapter import ClockScope, Harness
 from farm.services.files.harnesses import adapter_of, default_of_flags
 from farm.store.files.programs import Program, programs_by_id
 from farm.store.files.variants import variants_by_id
@@ -45,25 +46,42 @@ class CellSetups:
         )
 
     def clocks(self, baseline: CellRow, candidate: CellRow) -> dict[str, str | bool | None]:
-        """Return what the clocks of two cells cover, and over which tokens, and whether that differs.
-
-        A part that cannot differ is None on both sides.
-        """
-        own, its = (adapter_of(self.programs[cell.program_id]) for cell in (candidate, baseline))
-        one_harness = baseline.harness == candidate.harness
-        tokens = _tokens(
-            own.token_counts(candidate.settings), its.token_counts(baseline.settings), one_harness=one_harness
+        """Return `clock_fields` of two of these cells."""
+        its, own = (
+            TimedCell(cell.harness, adapter_of(self.programs[cell.program_id]), cell.settings)
+            for cell in (baseline, candidate)
         )
-        if one_harness:
-            return {"clock_covers": None, "baseline_clock_covers": None, "clocks_differ": False, **tokens}
-        is_stated = own.clock_scope is not ClockScope.UNSTATED
-        is_same = own.clock_scope is its.clock_scope if is_stated else own.clock_covers == its.clock_covers
-        return {
-            "clock_covers": own.clock_covers,
-            "baseline_clock_covers": its.clock_covers,
-            "clocks_differ": not is_same,
-            **tokens,
-        }
+        return clock_fields(its, own)
+
+
+class TimedCell(NamedTuple):
+    """What the clock of a cell follows from."""
+
+    harness: str
+    adapter: Harness
+    settings: Mapping[str, SettingValue]
+
+
+def clock_fields(baseline: TimedCell, candidate: TimedCell) -> dict[str, str | bool | None]:
+    """Return what the clocks of two cells cover, and over which tokens, and whether that differs.
+
+    A part that cannot differ is None on both sides.
+    """
+    own, its = candidate.adapter, baseline.adapter
+    one_harness = baseline.harness == candidate.harness
+    tokens = _tokens(
+        own.token_counts(candidate.settings), its.token_counts(baseline.settings), one_harness=one_harness
+    )
+    if one_harness:
+        return {"clock_covers": None, "baseline_clock_covers": None, "clocks_differ": False, **tokens}
+    is_stated = own.clock_scope is not ClockScope.UNSTATED
+    is_same = own.clock_scope is its.clock_scope if is_stated else own.clock_covers == its.clock_covers
+    return {
+        "clock_covers": own.clock_covers,
+        "baseline_clock_covers": its.clock_covers,
+        "clocks_differ": not is_same,
+        **tokens,
+    }
 
 
 def _tokens(

@@ -49,14 +49,14 @@ MOST_AGAINST = 2000
 
 
 def newest_points_at(
-    connection: Connection, at: datetime
+    connection: Connection, at: datetime, pending: Sequence[MeasuredSession]
 ) -> tuple[dict[SlotPair, list[DevicePoint]], list[SessionPoint]]:
     """Return the newest points of sessions that had ended by a time by slots, as known then.
 
     Those among them that are not stored as they were are returned in full, too.
 
     Points hold what is known now, so sessions of which something was retracted or parsed again since are
-    computed again, and those whose points are not computed yet.
+    computed again, and those whose points are not computed yet, `pending`.
 
     Raises:
         InvalidInput: there are more than `MOST_CHANGED` of them.
@@ -67,7 +67,7 @@ def newest_points_at(
             f"more than {MOST_CHANGED} sessions were retracted or parsed again since {at.isoformat()}",
             hint="without --by, `farm speedups --at` has no such limit",
         )
-    again = {*changed, *pending_sessions(connection)[:COMPUTED_AT_ONCE]}
+    again = {*changed, *pending[:COMPUTED_AT_ONCE]}
     found = points_ended_by(connection, at, without=again)
     then = as_known_at(connection, at)
     computed: list[SessionPoint] = []
@@ -173,19 +173,21 @@ class KnownPoints:
         at: datetime | None,
     ) -> None:
         self._connection, self._by, self._since = connection, by, since
+        #: The sessions whose points are not computed yet, the newest first.
+        self.pending = pending_sessions(connection)
         #: None as of a moment: what is stored is known now.
         self.stored: StoredPoints | None = None
         #: Points that are not stored as they are, in full.
         self.not_stored: Sequence[SessionPoint]
         if at is None:
-            pending = pending_points(connection)
-            self.not_stored = [*chain.from_iterable(pending.values())]
-            computed = with_older(connection, pending)
+            points = pending_points(connection, self.pending)
+            self.not_stored = [*chain.from_iterable(points.values())]
+            computed = with_older(connection, points)
             named = [*list_comparisons(connection), *comparisons_of_points(connection, computed)]
-            devices = {session.device_id for session in pending}
+            devices = {session.device_id for session in points}
             self.stored = StoredPoints(connection, by, since=since, without=devices)
         else:
-            computed, self.not_stored = newest_points_at(connection, at)
+            computed, self.not_stored = newest_points_at(connection, at, self.pending)
             named = comparisons_of_points(connection, computed)
         self.comparisons = {own.slots: own for own in reversed(named) if model is None or own.model == model}
         self._computed = self.by_group(computed)

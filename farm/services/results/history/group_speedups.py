@@ -12,11 +12,13 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, DeviceId
 from farm.core.base.microseconds import from_microseconds
 from farm.core.errors import InvalidInput
+from farm.core.models.builders import is_unoptimized
 from farm.core.results.history.chosen_labels import ChosenLabels, PairChoice
 from farm.core.results.history.session_point import session_interval
 from farm.core.results.statistics.interval import bounded_exp
 from farm.database.known_at import as_known_at
-from farm.services.matrices.cell_setups import cell_setups
+from farm.services.files.harnesses import get_adapter
+from farm.services.matrices.cell_setups import TimedCell, clock_fields
 from farm.services.results.history.chosen_cells import candidate_filter
 from farm.services.results.history.group_points import (
     GroupSums,
@@ -27,7 +29,8 @@ from farm.services.results.history.group_points import (
 )
 from farm.services.results.history.listed_pairs import PairsAgainst, PairScope, known_labels
 from farm.store.matrices.candidates import CandidateFilter
-from farm.store.matrices.matrices import cells_by_id, newest_matrix_at, planned_baselines
+from farm.store.matrices.compared_cells import ComparedCell, ComparedSide, compared_sides
+from farm.store.matrices.matrices import newest_matrix_at
 from farm.store.results.history.newest_points import (
     Comparison,
     DeviceGroup,
@@ -137,7 +140,7 @@ def _labels(
     if known.stored is None:
         # A label that was compared later is known, too: as of then there is nothing of it.
         compared += list_comparisons(connection)
-    return choice.chosen(known_labels(connection, compared, model=model))
+    return choice.chosen(known_labels(connection, compared, known.pending, model=model))
 
 
 def _points_against(
@@ -257,37 +260,28 @@ def _compared_work(
         for slots, groups in compared.items()
         if groups
     }
-    if not cell_by_slots:
-        return {}
-    chosen = {
-        slots: against.baseline_cells[cell, slots.baseline_slot]
+    compared_by_slots = {
+        slots: ComparedCell(cell, against.baseline_cells.get((cell, slots.baseline_slot)))
         for slots, cell in cell_by_slots.items()
-        if (cell, slots.baseline_slot) in against.baseline_cells
     }
-    row_by_id = {
-        row.cell_id: row for row in cells_by_id(connection, {*cell_by_slots.values(), *chosen.values()})
+    sides = compared_sides(connection, compared_by_slots.values())
+    return {slots: _work_fields(*sides[cell]) for slots, cell in compared_by_slots.items()}
+
+
+def _work_fields(own: ComparedSide, its: ComparedSide) -> dict[str, Any]:
+    """Return the fields about what a candidate and its baseline run."""
+    return {
+        "unoptimized": own.manifest is not None and is_unoptimized(own.manifest),
+        "slow_path": None if own.manifest is None else own.manifest.slow_path,
+        "baseline_harness": its.harness,
+        "baseline_unoptimized": its.manifest is not None and is_unoptimized(its.manifest),
+        "baseline_slow_path": None if its.manifest is None else its.manifest.slow_path,
+        **clock_fields(_timed(its), _timed(own)),
     }
-    planned = planned_baselines(connection, [cell_by_slots[slots] for slots in cell_by_slots.keys() - chosen])
-    planned_by_place = {(row.matrix_id, row.index): row for row in planned}
-    setups = cell_setups(connection, [*row_by_id.values(), *planned])
-    work = {}
-    for slots, cell in cell_by_slots.items():
-        candidate = row_by_id[cell]
-        if slots in chosen:
-            baseline = row_by_id[chosen[slots]]
-        else:
-            assert candidate.baseline_index is not None
-            baseline = planned_by_place[candidate.matrix_id, candidate.baseline_index]
-        own, its = setups.setup(candidate), setups.setup(baseline)
-        work[slots] = {
-            "unoptimized": own.unoptimized,
-            "slow_path": own.slow_path,
-            "baseline_harness": its.harness,
-            "baseline_unoptimized": its.unoptimized,
-            "baseline_slow_path": its.slow_path,
-            **setups.clocks(baseline, candidate),
-        }
-    return work
+
+
+def _timed(side: ComparedSide) -> TimedCell:
+    return TimedCell(side.harness, get_adapter(side.harness, side.definition), side.settings)
 
 
 def _view(

@@ -32,6 +32,7 @@ from farm.services.results.speedups import (
 from farm.store.matrices import matrices
 from farm.store.matrices.search import MatrixFilter, with_few_matches
 from farm.store.results.history.newest_points import list_comparisons
+from farm.store.results.history.stale_points import pending_sessions
 from farm.store.results.measurements import Measurement
 from farm.store.results.provenance import builds_of_each
 from farm.wire.documents.matrices.matrices import SpeedupView
@@ -82,7 +83,7 @@ def list_latest_speedups(
         None
         if choice is None
         else choice.chosen(
-            known_labels(connection, list_comparisons(connection), model=model),
+            known_labels(connection, list_comparisons(connection), pending_sessions(connection), model=model),
             on_device=() if device_id is None else labels_on_device(connection, device_id, model=among.model),
         )
     )

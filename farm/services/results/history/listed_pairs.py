@@ -53,13 +53,18 @@ class PairScope:
 
 
 def known_labels(
-    connection: Connection, compared: Iterable[Comparison], *, model: str | None = None
+    connection: Connection,
+    compared: Iterable[Comparison],
+    pending: Iterable[MeasuredSession],
+    *,
+    model: str | None = None,
 ) -> set[str]:
     """Return the labels of all cells of a model, or of any, that some device has compared, or compares now.
 
     Args:
         connection: the database.
         compared: the comparisons that some device has newest points of.
+        pending: the sessions whose points are not computed yet.
         model: only of this model, because another one may have a cell that has the whole text as its label.
     """
     known = {
@@ -68,8 +73,8 @@ def known_labels(
         if model is None or own.model == model
         for label in (own.candidate, own.baseline)
     }
-    pending = {session.matrix_id for session in pending_sessions(connection)}
-    return known | (labels_of_matrix(connection, pending, model=model) if pending else set())
+    measured_now = {session.matrix_id for session in pending}
+    return known | (labels_of_matrix(connection, measured_now, model=model) if measured_now else set())
 
 
 def labels_on_device(connection: Connection, device_id: DeviceId, *, model: str | None = None) -> set[str]:

@@ -13,7 +13,7 @@ from itertools import groupby
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import CellId, DeviceId, FactsId, SeriesId
+from farm.core.base.ids import CellId, FactsId, SeriesId
 from farm.core.results.history.session_point import PointValues, SessionPoint, compared_values, own_values
 from farm.core.results.looks.basis import rounds_of_last_look
 from farm.core.results.looks.look import Look
@@ -34,7 +34,6 @@ from farm.store.results.history.stale_points import (
     StaleSession,
     clear_marks,
     find_stale,
-    pending_sessions,
 )
 from farm.store.results.looks import looks_of_cells
 from farm.store.results.provenance import builds_of
@@ -125,11 +124,10 @@ def session_points(connection: Connection, session: MeasuredSession) -> list[Ses
 
 
 def pending_points(
-    connection: Connection, device_ids: Collection[DeviceId] | None = None
+    connection: Connection, pending: Sequence[MeasuredSession]
 ) -> dict[MeasuredSession, list[SessionPoint]]:
-    """Return the points of the newest sessions whose stored ones are not those of their measurements."""
-    pending = pending_sessions(connection, device_ids)[:COMPUTED_AT_ONCE]
-    return {session: session_points(connection, session) for session in pending}
+    """Return the points of the first of some sessions, whose stored ones are not of their measurements."""
+    return {session: session_points(connection, session) for session in pending[:COMPUTED_AT_ONCE]}
 
 
 class _Session:

@@ -201,7 +201,8 @@ def _current_points(
 ) -> list[SessionPoint]:
     """Return the points of series, oldest first, those that are to be computed yet among them."""
     stored = points_of_series(connection, series, since=since, which=which)
-    pending = pending_points(connection, {own.device_id for own in series.values()})
+    devices = {own.device_id for own in series.values()}
+    pending = pending_points(connection, pending_sessions(connection, devices))
     among = matching_among(connection, which, {matrix_id for matrix_id, _ in pending})
     computed = [
         point
