@@ -12,6 +12,7 @@ are installed (the extra `bench`), DuckDB over Parquet that is sorted by its key
 """
 
 import argparse
+import math
 import sys
 import tempfile
 import time
@@ -21,6 +22,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import sqlalchemy as sa
 from machine import machine_facts
@@ -33,6 +35,8 @@ from farm.core.results.history.recorded_change import (
     ChangedVersion,
     FoundChange,
 )
+from farm.core.results.statistics.interval import LogInterval
+from farm.core.results.statistics.log_sums import LogSums
 from farm.database import tables
 from farm.database.engine import opened_engine
 from farm.database.migrate import upgrade
@@ -45,6 +49,7 @@ from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.history.trends import list_histories
 from farm.store.matrices.search import MatrixFilter
 from farm.store.results.history.changes import add_change
+from farm.store.results.history.newest_points import SlotPair, list_comparisons, newest_sums
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -179,13 +184,46 @@ def _take_measurements(rig: FarmRig, *, limit: int) -> list[Mapping[str, object]
     return rig.write(take)
 
 
-def _beside_duckdb_ms(by_duckdb: Callable[[], object], ask: Callable[[], object]) -> tuple[float, float]:
-    """Return the times of the latest speedup over all devices by DuckDB and by the farm, in alternation."""
-    parquet, own = [], []
-    for _ in range(_TIMES):
-        parquet.append(_p50_ms(by_duckdb, 1))
-        own.append(_p50_ms(ask, 1))
-    return median(parquet), median(own)
+def _numbers_over_devices(history: History, slots: SlotPair) -> tuple[LogSums, LogInterval]:
+    """Return the numbers of the same answer, of a pair that is known: what DuckDB is asked for."""
+    found, _ = history.rig.read(newest_sums, slots, None)
+    (own,) = found.values()
+    return own.sums, own.sums.interval()
+
+
+def _compared_slots(history: History) -> SlotPair:
+    (slots,) = (
+        own.slots
+        for own in history.rig.read(list_comparisons)
+        if (own.baseline, own.candidate) == history.compared
+    )
+    return slots
+
+
+def _in_turn_ms(*questions: Callable[[], object]) -> list[float]:
+    """Return the median time of each question; they are asked in turn, each time another one first."""
+    spent: list[list[float]] = [[] for _ in questions]
+    for time_no in range(_TIMES):
+        for place in range(len(questions)):
+            number = (time_no + place) % len(questions)
+            spent[number].append(_p50_ms(questions[number], 1))
+    return [median(own) for own in spent]
+
+
+def _print_beside_duckdb(history: History, by_duckdb: Callable[[], tuple[Any, ...]]) -> None:
+    """Print the latest speedup over all devices by DuckDB, its numbers by the farm, and the whole answer."""
+    whole = partial(_over_all_devices, history)
+    numbers_alone = partial(_numbers_over_devices, history, _compared_slots(history))
+    view, (sums, _) = whole(), numbers_alone()
+    check_same(view, by_duckdb())
+    assert view.speedup == math.exp(sums.speedup / sums.devices), (view, sums)
+    parquet_ms, numbers_ms, whole_ms = _in_turn_ms(by_duckdb, numbers_alone, whole)
+    print(f"  {'latest speedup by DuckDB, in turn':34}{parquet_ms:8.2f} ms")
+    for title, own_ms in (
+        ("its numbers of a known pair", numbers_ms),
+        ("the whole answer to its labels", whole_ms),
+    ):
+        print(f"  {title:34}{own_ms:8.2f} ms  {parquet_ms / own_ms:5.1f} x as quick as DuckDB")
 
 
 def _measure(name: str, url: str | None, options: argparse.Namespace) -> None:
@@ -210,12 +248,7 @@ def _measure(name: str, url: str | None, options: argparse.Namespace) -> None:
             if by_duckdb is None:
                 print("  DuckDB over sorted Parquet: not installed (the extra `bench`)")
             else:
-                ask = partial(_over_all_devices, history)
-                check_same(ask(), by_duckdb())
-                parquet_ms, own_ms = _beside_duckdb_ms(by_duckdb, ask)
-                title = "latest speedup by DuckDB"
-                ratio = f"{parquet_ms / own_ms:5.1f} x that of points, {own_ms:.2f} ms, in alternation"
-                print(f"  {title:34}{parquet_ms:8.2f} ms  {ratio}")
+                _print_beside_duckdb(history, by_duckdb)
             plain, marked, with_points = _ingest(history, options.ingest)
             print(
                 f"  inserts in batches of {BATCH}: {plain:,.0f}/s, with marks {marked:,.0f}/s,"
