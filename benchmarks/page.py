@@ -331,7 +331,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--devices", type=int, default=200)
     parser.add_argument("--cells", type=int, default=20)
     parser.add_argument("--matrices", type=int, default=20)
-    parser.add_argument("--with-jobs", type=int, default=20, help="so many newest matrices have their jobs")
+    parser.add_argument(
+        "--with-jobs",
+        type=int,
+        default=20,
+        help="so many newest matrices have their jobs, and the first one; pages of cells of others fail",
+    )
     parser.add_argument("--farm", type=Path, help="a folder whose farm is taken, or made and kept there")
     options = parser.parse_args(arguments)
     if options.quick:

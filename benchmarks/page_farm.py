@@ -26,7 +26,8 @@ def add_work(history: History, *, matrices: int, with_jobs: int) -> None:
     Args:
         history: as `grow` left it.
         matrices: of the history.
-        with_jobs: so many of them, the newest, have their jobs and attempts: they are most of the work.
+        with_jobs: so many of them, the newest, and the first one have their jobs and attempts, which are most
+            of the work. Measurements of others have no run, which no farm can have: their cells have no page.
     """
 
     def add(connection: Connection) -> None:
@@ -56,7 +57,8 @@ def _copy_hosts(connection: Connection, *, hosts: int) -> None:
 
 def _copy_jobs(connection: Connection, history: History, *, first: int, matrices: int) -> None:
     day = 86_400_000_000
-    source = f"{numbers('m', first, matrices)}, {numbers('d', 0, history.devices)}"
+    some = f"(SELECT 0 AS n UNION SELECT n FROM {numbers('newest', first, matrices)}) m"
+    source = f"{some}, {numbers('d', 0, history.devices)}"
     session = f"(m.n * {history.devices} + d.n)"
     place = f"{session} * {history.size}"
     is_copy = "t.device_id = 'phone-0' AND (m.n > 0 OR d.n > 0)"
