@@ -39,8 +39,9 @@ def best_of_rounds(measured: Sequence[ValueT]) -> list[ValueT]:
 def rounds_of_one_kind(rounds: Sequence[ValueT]) -> list[ValueT]:
     """Return the rounds that count, or all if there is none; of one kind, the one that most are of."""
     valid = [value for value in rounds if value.quality in COUNTED] or list(rounds)
-    kinds = Counter(value.kind for value in valid).most_common(1)
-    return [value for value in valid if value.kind is kinds[0][0]]
+    kinds = Counter(value.kind for value in valid)
+    most = max(kinds, key=lambda kind: kinds[kind], default=None)
+    return [value for value in valid if value.kind is most]
 
 
 def rounds_of_one_build(rounds: Sequence[ValueT], builds: Mapping[FactsId, int]) -> list[ValueT]:
@@ -50,6 +51,8 @@ def rounds_of_one_build(rounds: Sequence[ValueT], builds: Mapping[FactsId, int])
         rounds: of one cell.
         builds: numbers of the device's builds, by what it was; without a number all builds are one.
     """
+    if not builds:
+        return [*rounds]
     numbers = [builds.get(value.facts_id, 0) if value.facts_id is not None else 0 for value in rounds]
     most = max(numbers, key=lambda number: (numbers.count(number), number), default=0)
     return [value for value, number in zip(rounds, numbers, strict=True) if number == most]

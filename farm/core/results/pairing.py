@@ -1,10 +1,11 @@
 """Pairing of the measurements of two cells on one device, round by round."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from operator import attrgetter
 from typing import Generic, Protocol, TypeVar
 
 from farm.core.base.ids import FactsId
@@ -50,6 +51,10 @@ class InBlock(Protocol):
         """Return how often its block was started before."""
 
 
+#: The block of a start, or of a pair that does not count.
+block_key: Callable[[InBlock], BlockKey] = attrgetter("round", "block", "repeat")
+
+
 class MeasuredValue(InBlock, RunStart, Protocol):
     """The measurement of one process start, as its owner stores it."""
 
@@ -70,7 +75,8 @@ class MeasuredValue(InBlock, RunStart, Protocol):
         """Return the device facts of the measurement."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen: a page makes thousands, and keeps what `sides` finds.
+@dataclass(slots=True, kw_only=True)
 class RoundPair:
     """Both sides of one round, measured in the same block; None where there is no measurement.
 
@@ -88,8 +94,7 @@ class RoundPair:
     def sides(self) -> "Sides | str":
         """Return baseline and candidate where the pair counts, or why it does not."""
         if self._sides is None:
-            object.__setattr__(self, "_sides", _sides_of(self.baseline, self.candidate))
-        assert self._sides is not None
+            self._sides = _sides_of(self.baseline, self.candidate)
         return self._sides
 
     @property
@@ -188,8 +193,12 @@ def _joined(values: Sequence[MeasuredValue]) -> MeasuredValue:
 
 
 def _is_alike(one: MeasuredValue, other: MeasuredValue) -> bool:
-    settings = [(value.kind, value.control_level, value.facts_id) for value in (one, other)]
-    return settings[0] == settings[1] and not restarted_between(one.boot_id, other.boot_id)
+    return (
+        one.kind is other.kind
+        and one.control_level == other.control_level
+        and one.facts_id == other.facts_id
+        and not restarted_between(one.boot_id, other.boot_id)
+    )
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -245,8 +254,7 @@ def paired_rounds(
         sides = pair.sides
         if isinstance(sides, tuple) and not across_controls:
             sides = _same_control_level(sides)
-        if isinstance(sides, tuple) and (pair.round, pair.block) not in pairs:
-            pairs[pair.round, pair.block] = pair
+        if isinstance(sides, tuple) and pairs.setdefault((pair.round, pair.block), pair) is pair:
             continue
         reason = sides if isinstance(sides, str) else SUPERSEDED_BLOCK
         excluded.append(exclusion_of(pair, reason))
@@ -264,8 +272,8 @@ def _blocks(baseline: Sequence[MeasuredValue], candidate: Sequence[MeasuredValue
     ]
 
 
-def _shared_blocks(baseline: Collection[BlockKey], candidate: Collection[BlockKey]) -> Iterator[BlockKey]:
-    """Yield the blocks of a baseline that its candidate is in, too, or would be, had it been measured.
+def _shared_blocks(baseline: Collection[BlockKey], candidate: Collection[BlockKey]) -> list[BlockKey]:
+    """Return the blocks of a baseline that its candidate is in, too, or would be, had it been measured.
 
     A candidate is in one block of each round, mostly the same one; a duplicate is in all of its baseline's.
     """
@@ -275,20 +283,19 @@ def _shared_blocks(baseline: Collection[BlockKey], candidate: Collection[BlockKe
     if not candidate:
         # Nothing tells which: the first one stands for it.
         blocks = {round: {block} for round, block, _ in sorted(baseline, reverse=True)}
-    is_in_all = any(len(own) > 1 for own in blocks.values())
-    for key in baseline:
-        round, block, _ = key
+    if any(len(own) > 1 for own in blocks.values()):
+        return [*baseline]
+    for round, _, _ in baseline:
         if round not in blocks:
             blocks[round] = blocks[min(blocks, key=lambda other: abs(other - round))]
-        if is_in_all or block in blocks[round]:
-            yield key
+    return [key for key in baseline if key[1] in blocks[key[0]]]
 
 
 def _same_control_level(sides: Sides) -> Sides | str:
-    levels = [side.control_level for side in sides]
-    if levels[0] == levels[1]:
+    its, own = sides
+    if its.control_level == own.control_level:
         return sides
-    baseline, candidate = (level.name.lower() for level in levels)
+    baseline, candidate = (side.control_level.name.lower() for side in sides)
     levels_apart = f"the baseline ran at control level {baseline}, the candidate at {candidate}"
     return f"{levels_apart}: `farm speedups --across-controls` compares them anyway"
 
@@ -315,6 +322,8 @@ def _builds(pair: RoundPair, builds: Mapping[FactsId, int]) -> set[int]:
 
 def used_pairs(pairs: Sequence[RoundPair], excluded: Sequence[Exclusion]) -> list[RoundPair]:
     """Return the pairs that are not excluded."""
+    if not excluded:
+        return [*pairs]
     unusable = set(map(block_key, excluded))
     return [pair for pair in pairs if block_of(pair) not in unusable]
 
@@ -326,11 +335,6 @@ def block_of(pair: RoundPair) -> BlockKey:
         one = baseline or candidate
         return pair.round, pair.block, 0 if one is None else one.repeat
     return pair.round, pair.block, max(baseline.repeat, candidate.repeat)
-
-
-def block_key(value: InBlock) -> BlockKey:
-    """Return the block of a start, or of a pair that does not count."""
-    return value.round, value.block, value.repeat
 
 
 def _sides_of(baseline: MeasuredValue | None, candidate: MeasuredValue | None) -> Sides | str:

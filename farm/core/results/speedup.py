@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 
 from farm.core.results.pairing import (
@@ -97,16 +98,51 @@ class Speedup:
         return abs(math.log(self.ratio_of_all / self.ratio)) > math.log(self.ci_high / self.ci_low) / 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PairedMeans:
-    """What a comparison says without its interval: the pairs that count, and the times over them."""
+    """What a comparison says without its interval: the pairs that count, and the times over them.
+
+    A listing asks of most comparisons which pairs count, and of few the times; each is computed once.
+    """
 
     #: Baseline and candidate of each pair that counts, of one kind.
     usable: Sequence[Sides]
     excluded: tuple[Exclusion, ...]
-    #: Geometric means; None without a pair.
-    baseline_ns: float | None
-    candidate_ns: float | None
+
+    @cached_property
+    def _logs(self) -> tuple[Sequence[float], Sequence[float]]:
+        """Return the logarithms of the times of the baseline, and of the candidate."""
+        return (
+            [math.log(baseline.value_ns) for baseline, _ in self.usable],
+            [math.log(candidate.value_ns) for _, candidate in self.usable],
+        )
+
+    @cached_property
+    def log_ratios(self) -> Sequence[float]:
+        """Return the logarithm of the ratio of each pair."""
+        return [its - own for its, own in zip(*self._logs, strict=True)]
+
+    @cached_property
+    def hidden_variance(self) -> float:
+        """Return the variance that the clock's steps add to the mean of the log ratios, of one pair or more.
+
+        Rounds share it: a time that always is cut to the same step is always wrong by the same amount.
+        """
+        steps = [
+            step_variance(its.value_ns, its.clock_step_ns) + step_variance(own.value_ns, own.clock_step_ns)
+            for its, own in self.usable
+        ]
+        return math.fsum(steps) / len(steps)
+
+    @cached_property
+    def baseline_ns(self) -> float | None:
+        """Return the geometric mean of the baseline's times; None without a pair."""
+        return _geometric_mean(self._logs[0])
+
+    @cached_property
+    def candidate_ns(self) -> float | None:
+        """Return the geometric mean of the candidate's times; None without a pair."""
+        return _geometric_mean(self._logs[1])
 
     @property
     def ratio(self) -> float | None:
@@ -123,21 +159,16 @@ class PairedMeans:
     @property
     def standard_error(self) -> float | None:
         """Return the standard error of the mean log ratio, by its own rounds alone; None of fewer than 2."""
-        logs = _log_ratios(self.usable)
+        logs = self.log_ratios
         if len(logs) < 2:
             return None
-        return math.sqrt(mean_and_variance(logs)[1] / len(logs) + _hidden_variance(self.usable))
+        return math.sqrt(mean_and_variance(logs)[1] / len(logs) + self.hidden_variance)
 
 
 def paired_means(pairs: Sequence[RoundPair], excluded: Iterable[Exclusion]) -> PairedMeans:
     """Return the pairs that count and their times; raises like `speedup`."""
     usable, unusable = _split_by_kind(pairs)
-    return PairedMeans(
-        usable=usable,
-        excluded=tuple(sorted([*excluded, *unusable], key=block_key)),
-        baseline_ns=_geometric_mean([baseline.value_ns for baseline, _ in usable]),
-        candidate_ns=_geometric_mean([candidate.value_ns for _, candidate in usable]),
-    )
+    return PairedMeans(usable=usable, excluded=tuple(sorted([*excluded, *unusable], key=block_key)))
 
 
 def speedup(
@@ -175,10 +206,10 @@ def speedup_of(
 ) -> Speedup:
     """Compare over the pairs that count; arguments as for `speedup`."""
     usable, left_out, rounds = means.usable, means.excluded, means.rounds
-    logs = _log_ratios(usable)
+    logs = means.log_ratios
     interval = None
     if rounds >= MIN_ROUNDS:
-        hidden = _hidden_variance(usable)
+        hidden = means.hidden_variance
         interval = log_interval(logs, confidence=confidence, hidden_variance=hidden, prior=prior)
     verdict, reason = _verdict(interval, rounds, margin)
     if interval is None:
@@ -209,23 +240,10 @@ def speedup_of(
 
 def pair_variance(pairs: Iterable[RoundPair]) -> PastVariance | None:
     """Return the variance of the log ratios of a pair, for comparisons to come; None with too few rounds."""
-    logs = _log_ratios(_split_by_kind(list(pairs))[0])
+    logs = paired_means(list(pairs), ()).log_ratios
     if len(logs) < MIN_ROUNDS:
         return None
     return PastVariance(variance=mean_and_variance(logs)[1], degrees=len(logs) - 1)
-
-
-def _log_ratios(usable: Sequence[Sides]) -> list[float]:
-    return [math.log(baseline.value_ns) - math.log(candidate.value_ns) for baseline, candidate in usable]
-
-
-def _hidden_variance(usable: Sequence[Sides]) -> float:
-    """Return the variance that the clock's steps add to the mean of the log ratios.
-
-    Rounds share it: a time that always is cut to the same step is always wrong by the same amount.
-    """
-    steps = [sum(step_variance(side.value_ns, side.clock_step_ns) for side in sides) for sides in usable]
-    return math.fsum(steps) / len(steps)
 
 
 def _split_by_kind(pairs: Sequence[RoundPair]) -> tuple[list[Sides], list[Exclusion]]:
@@ -260,10 +278,8 @@ def _main_exclusion_text(left_out: Iterable[Exclusion]) -> str:
     return f": {reasons.most_common(1)[0][0]}" if reasons else ""
 
 
-def _geometric_mean(values_ns: Sequence[float]) -> float | None:
-    if not values_ns:
-        return None
-    return math.exp(math.fsum(map(math.log, values_ns)) / len(values_ns))
+def _geometric_mean(logs: Sequence[float]) -> float | None:
+    return math.exp(math.fsum(logs) / len(logs)) if logs else None
 
 
 def _exp(log: float) -> float:

@@ -158,7 +158,8 @@ def _line(
     *,
     device_label: str | None,
 ) -> CellLine:
-    tally, problems = Tally(), Counter[str]()
+    tally = Tally()
+    problems: Counter[str] = Counter()
     attempt_by_problem: dict[str, AttemptId] = {}
     for alike in own:
         tally.add(alike.outcome or alike.state, alike.jobs, None)

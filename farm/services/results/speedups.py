@@ -137,9 +137,10 @@ class SpeedupInputs:
             self.looks,
             is_complete=self.is_complete and as_planned,
         )
-        blocks = [{*map(block_key, side)} for side in self.sides]
-        if not self.is_planned and all(blocks) and blocks[0].isdisjoint(blocks[1]):
-            result = replace(result, reason=NEVER_TOGETHER)
+        if not self.is_planned:
+            blocks = [{*map(block_key, side)} for side in self.sides]
+            if all(blocks) and blocks[0].isdisjoint(blocks[1]):
+                result = replace(result, reason=NEVER_TOGETHER)
         return result, basis, used_pairs(pairs, result.excluded)
 
     def means(self, *, across_controls: bool = False) -> PairedMeans:

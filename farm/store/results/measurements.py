@@ -60,6 +60,12 @@ class Measurement(NamedTuple):
         """Return why it has its quality."""
         return () if self.quality_reasons_text == "[]" else tuple(json.loads(self.quality_reasons_text))
 
+    def in_round(self, round: int) -> "Measurement":
+        """Return it as one of another round; `_replace` would ask for each field by its name."""
+        return Measurement._make((*self[:_ROUND], round, *self[_ROUND + 1 :]))
+
+
+_ROUND = Measurement._fields.index("round")
 
 _REASONS_TEXT = sa.cast(measurements.c.quality_reasons, sa.Text).label("quality_reasons_text")
 _MEASURED_US = sa.type_coerce(measurements.c.measured_at, sa.BigInteger).label("measured_us")

@@ -6,7 +6,7 @@ import pytest
 from farm.core.base.ids import FactsId
 from farm.core.devices.controls import ControlLevel
 from farm.core.results.pairing import OTHER_BUILD, RoundPair, Side, join_duplicates, paired_rounds
-from farm.core.results.speedup import Speedup, Verdict, speedup
+from farm.core.results.speedup import Speedup, Verdict, paired_means, speedup, speedup_of
 from farm.core.runs.measurement import Quality, SampleKind
 from tests.support.sample_measurement import MeasuredValue
 
@@ -339,3 +339,10 @@ def test_a_block_of_fewer_candidates_in_later_rounds_is_where_it_is_then() -> No
     pairs, excluded = paired_rounds(baseline, candidate)
     assert [pair.block for pair in pairs] == [1] * 5 + [0] * 3
     assert excluded == []
+
+
+def test_one_comparison_at_two_confidences_is_that_of_each() -> None:
+    pairs = pairs_of((2e6, 1e6), (2.1e6, 1e6), (1.9e6, 1e6), (2e6, 1.1e6), (2.2e6, 1e6))
+    means = paired_means(pairs, [])
+    for confidence in (0.95, 0.99):
+        assert speedup_of(means, confidence=confidence) == speedup(pairs, confidence=confidence)

@@ -144,12 +144,12 @@ def _of_one_version(
     for inputs in compared:
         own = inputs if inputs.builds == builds else replace(inputs, builds=builds)
         means = own.means(across_controls=across_controls)
-        sides = [side for pair in means.usable for side in pair]
+        sides = {(side.facts_id, side.control_level) for pair in means.usable for side in pair}
         versions = _Versions(
             baseline=(own.baseline.variant_id, own.baseline.program_id),
             candidate=(own.candidate.variant_id, own.candidate.program_id),
-            builds=frozenset(_build(side.facts_id, builds) for side in sides),
-            control_levels=frozenset(int(side.control_level) for side in sides),
+            builds=frozenset(_build(facts_id, builds) for facts_id, _ in sides),
+            control_levels=frozenset(int(level) for _, level in sides),
         )
         groups.setdefault(versions, []).append(own)
         rounds[versions] = rounds.get(versions, 0) + means.rounds
@@ -201,4 +201,4 @@ def _one_after_another(
 
 def _behind(first: int, values: Sequence[Measurement]) -> Iterator[Measurement]:
     """Yield measurements whose rounds are numbered on from one."""
-    return (value._replace(round=first + value.round) for value in values) if first else iter(values)
+    return (value.in_round(first + value.round) for value in values) if first else iter(values)

@@ -302,10 +302,11 @@ def _inputs(connection: Connection, cells: Sequence[PairCell]) -> dict[CellId, S
         CellPair(
             matrix=matrix_by_id[candidate.matrix_id],
             baseline=baseline,
-            candidate=replace(candidate, baseline_index=baseline.index),
-            is_planned=candidate.baseline_index == baseline.index,
+            candidate=candidate if is_planned else replace(candidate, baseline_index=baseline.index),
+            is_planned=is_planned,
         )
         for candidate, baseline in _with_baselines(connection, cells)
+        for is_planned in [candidate.baseline_index == baseline.index]
     ]
     return {inputs.candidate.cell_id: inputs for inputs in compared_pairs(connection, pairs)}
 
