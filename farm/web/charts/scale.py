@@ -23,7 +23,9 @@ class Scale:
 
     def place(self, value: float) -> float:
         """Return the place of a value, at most the end of the axis, to a tenth of a unit."""
-        low, high, at = (math.log(v) if self.is_log else v for v in (self.low, self.high, value))
+        low, high, at = self.low, self.high, value
+        if self.is_log:
+            low, high, at = math.log(low), math.log(high), math.log(at)
         share = 0.5 if high == low else (at - low) / (high - low)
         return round(self.length * min(max(share, 0.0), 1.0), 1)
 

@@ -24,7 +24,13 @@ from farm.presentation.speedup_blocks import (
 )
 from farm.presentation.trends import new_versions
 from farm.web.charts.trend import axis_ms
-from farm.web.http.verdict_marks import interval_side, verdict_class, verdict_glyph
+from farm.web.http.verdict_marks import (
+    interval_side,
+    state_class,
+    state_mark,
+    verdict_class,
+    verdict_glyph,
+)
 
 
 def _environment() -> Environment:
@@ -53,6 +59,8 @@ def _environment() -> Environment:
         "shown_baseline": shown_baseline,
         "shown_verdict": shown_verdict,
         "size": size_text,
+        "state_class": state_class,
+        "state_mark": state_mark,
         "verdict_class": verdict_class,
         "verdict_glyph": verdict_glyph,
         "whole": whole_text,

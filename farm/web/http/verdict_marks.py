@@ -1,6 +1,10 @@
-"""Verdicts as pages show them: by a glyph, words and a colour, never by the colour alone."""
+"""Verdicts and states of cells as pages show them: by glyph, words and colour, never by the colour alone."""
 
-from farm.core.runs.measurement import Verdict
+from functools import cache
+
+from markupsafe import Markup
+
+from farm.core.runs.measurement import CellState, Verdict
 
 _GLYPHS = {
     Verdict.FASTER: "▲",
@@ -22,6 +26,28 @@ _CLASSES = {
     Verdict.SLOWER: "slower",
     Verdict.UNDECIDED: "undecided",
 }
+_STATE_GLYPHS = {
+    CellState.VALID: "●",
+    CellState.REFUSED: "◐",
+    CellState.FAILED: "✕",
+    CellState.UNSUPPORTED: "\N{EN DASH}",
+    CellState.NOT_RUN: "○",
+}
+
+
+def state_class(state: str) -> str:
+    """Return the class whose colour a state of a cell has."""
+    return state.replace(" ", "-")
+
+
+# Kept: a page of a matrix has hundreds of cells in one of five states.
+@cache
+def state_mark(state: str) -> Markup:
+    """Return the glyph of a state of a cell, with its word for who does not see it."""
+    mark = Markup(
+        '<span class="mark {}"><span aria-hidden="true">{}</span><span class="hidden">{}</span></span>'
+    )
+    return mark.format(state_class(state), _STATE_GLYPHS[CellState(state)], state)
 
 
 def interval_side(low: float | None, high: float | None) -> str:

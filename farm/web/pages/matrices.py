@@ -52,7 +52,7 @@ class GridCell:
     view: CellLine
     state: CellState
     progress: str
-    #: Problems, each with the last attempt that had it.
+    #: Problems of a cell that is not valid, each with the last attempt that had it.
     refusals: Sequence[tuple[str, AttemptId | None]]
 
 
@@ -72,8 +72,12 @@ def cell_grid(cells: Sequence[CellLine]) -> CellGrid:
     by_row: dict[str, dict[str, GridCell]] = {}
     for cell in cells:
         name = labels[cell.label] + (" (A/A)" if cell.replica > 1 and "(A/A)" not in cell.label else "")
+        state = cell_state(cell)
         by_row.setdefault(name, {})[device_name(cell)] = GridCell(
-            view=cell, state=cell_state(cell), progress=progress_text(cell), refusals=list(refusals(cell))
+            view=cell,
+            state=state,
+            progress=progress_text(cell),
+            refusals=() if state is CellState.VALID else tuple(refusals(cell)),
         )
     return CellGrid(
         devices=devices,

@@ -8,12 +8,15 @@ from urllib.parse import urlencode
 
 import pytest
 
+from farm.core.base.ids import AttemptId, CellId, DeviceId
 from farm.core.runs.measurement import CellState
 from farm.presentation.cell_state import cell_state
 from farm.services.matrices import views
+from farm.services.matrices.cell_views import CellLine
 from farm.web.http.templates import TEMPLATES
+from farm.web.http.verdict_marks import state_mark
 from farm.web.pages import matrices
-from farm.web.pages.matrices import CellGrid
+from farm.web.pages.matrices import CellGrid, cell_grid
 from farm.wire.documents.matrices.matrices import CellView
 from tests.web.conftest import PageFarm
 from tests.web.questions.reading import read_page
@@ -101,3 +104,31 @@ def test_a_place_without_a_cell_says_why(state: str, words: str) -> None:
     grid = CellGrid(devices=["phone-1"], rows=[("int8-core", [None])])
     template = TEMPLATES.get_template("matrices/one/cells.html")
     assert words in template.render(grid=grid, state=state, next=None, here="/matrices/1", query="")
+
+
+def test_states_differ_by_their_glyphs_and_have_their_words() -> None:
+    marks = {state: re.sub("<[^>]*>", "", state_mark(state)) for state in CellState}
+    assert all(mark.endswith(state) for state, mark in marks.items())
+    assert len({mark.removesuffix(state) for state, mark in marks.items()}) == len(CellState)
+
+
+@pytest.mark.parametrize(("valid", "is_told"), [(2, False), (0, True)])
+def test_problems_are_told_of_cells_that_are_not_valid(valid: int, is_told: bool) -> None:
+    line = CellLine(
+        cell_id=CellId(7),
+        index=0,
+        device_id=DeviceId("phone-1"),
+        device_label=None,
+        label="int8-core",
+        replica=1,
+        jobs=3,
+        jobs_by_outcome={"succeeded": valid, "failed": 1},
+        measurements_by_quality={"valid": valid},
+        value_ns=1e6 if valid else None,
+        problems={"failed: it crashed": 1},
+        attempt_by_problem={"failed: it crashed": AttemptId(5)},
+    )
+    template = TEMPLATES.get_template("matrices/one/cells.html")
+    shown = template.render(grid=cell_grid([line]), state="", next=None, here="/matrices/1", query="")
+    assert ("it crashed" in shown) is is_told
+    assert ('href="/attempts/5"' in shown) is is_told
