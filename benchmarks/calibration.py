@@ -356,7 +356,7 @@ def main() -> None:
         help="slow: also real starts of one program on a virtual phone, for so long",
     )
     given = parser.parse_args()
-    matrices = 20 if given.quick else given.matrices
+    matrices = 100 if given.quick else given.matrices
     print(machine_facts())
     print(f"simulated: {matrices} matrices for each figure, seed {given.seed}\n")
     print(f"{'':58}{'measured':>10}  aim")

@@ -20,23 +20,20 @@ from farm.core.results.statistics.gate import GATE_ERROR, GateOutcome, judge_gat
 
 _MARGIN = 0.03
 _ROUNDS, _CELLS = 10, 8
-#: Simulated for a figure, unless there are fewer matrices.
-_GATES = 200
 
 
 def gate_rows(random: np.random.Generator, matrices: int) -> Iterator[Row]:
     """Yield the answers of gates of eight cells and ten rounds, and of single cells."""
-    gates = min(_GATES, matrices)
     for noise in (0.02, 0.2):
-        outcomes = [_gate(random, noise=noise, slower=0.0) for _ in range(gates)]
+        outcomes = [_gate(random, noise=noise, slower=0.0) for _ in range(200)]
         failed = outcomes.count(GateOutcome.SLOWER)
         yield Row(
-            what=f"A/A gates of {_CELLS} cells that fail, of {gates}, {noise:.0%} noise",
+            what=f"A/A gates of {_CELLS} cells that fail, of 200, {noise:.0%} noise",
             measured=str(failed),
             aim="0",
             holds=failed == 0,
         )
-    many = max(gates, matrices // 2)
+    many = max(200, matrices // 2)
     failed = sum(_gate(random, noise=0.2, slower=0.0, cells=1) is GateOutcome.SLOWER for _ in range(many))
     yield Row(
         what=f"  of {many:,} gates of one cell, 20 % noise",
@@ -50,12 +47,12 @@ def gate_rows(random: np.random.Generator, matrices: int) -> Iterator[Row]:
         "gates that pass, a candidate at the margin", passed, 0.025, allowed=two_errors(0.025, many)
     )
     for slower in (0.0, 0.1):
-        outcomes = [_gate(random, noise=0.02, slower=slower, cells=1) for _ in range(gates)]
+        outcomes = [_gate(random, noise=0.02, slower=slower, cells=1) for _ in range(200)]
         right = GateOutcome.SLOWER if slower else GateOutcome.PASSED
         words = f"{slower:.0%} slower" if slower else "equal cells"
         yield Row(
             what=f"gates that say `{right}`, {words}, 2 % noise, 10 rounds",
-            measured=f"{outcomes.count(right) / gates:.1%}",
+            measured=f"{outcomes.count(right) / 200:.1%}",
             aim="",
             holds=True,
         )
@@ -63,16 +60,16 @@ def gate_rows(random: np.random.Generator, matrices: int) -> Iterator[Row]:
 
 def decided_gate_rows(random: np.random.Generator, matrices: int) -> Iterator[Row]:
     """Yield the answers of gates with `--decide`: rounds are added to each cell until it has an answer."""
-    seed, gates = int(random.integers(1 << 31)), min(_GATES, matrices)
+    seed = int(random.integers(1 << 31))
     for noise in (0.02, 0.2):
-        failed = decided_gates(gates, seed=seed, noise=noise)[GateOutcome.SLOWER]
+        failed = decided_gates(200, seed=seed, noise=noise)[GateOutcome.SLOWER]
         yield Row(
-            what=f"A/A gates of {_CELLS} cells, --decide, that fail, of {gates}, {noise:.0%} noise",
+            what=f"A/A gates of {_CELLS} cells, --decide, that fail, of 200, {noise:.0%} noise",
             measured=str(failed),
             aim="0",
             holds=failed == 0,
         )
-    many = max(gates, matrices // 2)
+    many = max(200, matrices // 2)
     for noise in (0.02, 0.2):
         failed = decided_gates(many, seed=seed, noise=noise, cells=1)[GateOutcome.SLOWER]
         share = alarm_share(failed, many)
@@ -92,10 +89,10 @@ def decided_gate_rows(random: np.random.Generator, matrices: int) -> Iterator[Ro
     for slower in (0.0, 0.1):
         right = GateOutcome.SLOWER if slower else GateOutcome.PASSED
         words = f"{slower:.0%} slower" if slower else "equal cells"
-        outcomes = decided_gates(gates, seed=seed, noise=0.02, slower=slower, cells=1)
+        outcomes = decided_gates(200, seed=seed, noise=0.02, slower=slower, cells=1)
         yield Row(
             what=f"gates that say `{right}`, {words}, 2 % noise, --decide",
-            measured=f"{outcomes[right] / gates:.1%}",
+            measured=f"{outcomes[right] / 200:.1%}",
             aim="",
             holds=True,
         )

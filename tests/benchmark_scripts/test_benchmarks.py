@@ -26,8 +26,8 @@ _PROMISED = {
         "80 equal rows",
         "matrices that grow",
         "at any of 20 looks, pooled",
-        "A/A gates of 8 cells that fail, of 20,",
-        "A/A gates of 8 cells, --decide, that fail, of 20,",
+        "A/A gates of 8 cells that fail, of 200",
+        "A/A gates of 8 cells, --decide, that fail, of 200",
         "starts for the half-width of 49 pairs",
     ],
     "history": [

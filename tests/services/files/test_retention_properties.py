@@ -143,7 +143,5 @@ class Storage(RuleBasedStateMachine):
             assert self.farm.blobs.size_bytes(artifact.digest) == artifact.size_bytes
 
 
-Storage.TestCase.settings = settings(
-    max_examples=examples(4, 10), stateful_step_count=examples(25, 50), deadline=None
-)
+Storage.TestCase.settings = settings(max_examples=examples(4, 20), stateful_step_count=25, deadline=None)
 test_whatever_happens_what_unfinished_work_needs_is_there_and_what_is_missing_is_marked = Storage.TestCase

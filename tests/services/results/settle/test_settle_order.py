@@ -365,8 +365,8 @@ class FarmInAnyOrder(RuleBasedStateMachine):
 
 TestFarmInAnyOrder = FarmInAnyOrder.TestCase
 TestFarmInAnyOrder.settings = settings(
-    max_examples=examples(12, 20),
-    stateful_step_count=examples(30, 80),
+    max_examples=examples(12, 40),
+    stateful_step_count=examples(30, 40),
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
