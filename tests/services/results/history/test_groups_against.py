@@ -49,8 +49,9 @@ def test_a_comparison_over_devices_takes_four_statements_and_no_facts(farm: Farm
     def statements(connection: Connection, **words: str) -> list[str]:
         with sent_to(connection) as sent:
             group_speedups(connection, GroupBy.DEVICE_MODEL, model="mobilenet_v2", **words)
-        # PostgreSQL would plan the list of comparisons again each time if it had a parameter.
-        assert [not values for sql, values in sent if "RECURSIVE" in sql] == [True]
+        if connection.dialect.name == "postgresql":
+            # It would plan the list of comparisons again each time if it had a parameter.
+            assert [not values for sql, values in sent if "RECURSIVE" in sql] == [True]
         return [sql for sql, _ in sent if not sql.startswith("BEGIN")]
 
     for groups in (1, 2):
