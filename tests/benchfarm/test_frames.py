@@ -149,7 +149,7 @@ def test_the_plot_of_speedups_is_that_of_the_page(measured: MeasuredFarm) -> Non
     assert len(plots(page)) == 2
     empty = SpeedupFrame([], as_of=frame.as_of)
     assert len(empty) == 0
-    assert "No comparison is like that." in empty._repr_html_()
+    assert "No comparison to show." in empty._repr_html_()
 
 
 def plots(html: str) -> list[str]:

@@ -52,7 +52,7 @@ def test_devices_are_found_on_all_pages_of_the_list(many: HttpFarm, monkeypatch:
     states = ("busy", "free", "waits", "down")
     assert sorted(name for state in states for name in listed(many, f"/devices?state={state}")) == everyone
     nothing = many.http.get("/devices?find=pixel")
-    assert "No device is like that." in words_of(nothing)
+    assert "No device matches." in words_of(nothing)
 
 
 def test_a_card_says_what_runs(tmp_path: Path) -> None:

@@ -194,10 +194,10 @@ def test_filters_stand_in_the_address(pages: PageFarm) -> None:
     assert "two precisions" in found
     assert "waits" not in found
     assert "farm matrix list --name=precisions" in found
-    assert "No matrix is like that." in words_of(pages.http.get("/matrices", params={"name": "nothing"}))
-    assert "No device is like that." in words_of(pages.http.get("/devices", params={"find": "galaxy"}))
-    assert "No event is like that." in words_of(pages.http.get("/events", params={"actor": "zoe"}))
-    assert "No comparison is like that." in words_of(pages.http.get("/speedups", params={"since": "1m"}))
+    assert "No matrix matches." in words_of(pages.http.get("/matrices", params={"name": "nothing"}))
+    assert "No device matches." in words_of(pages.http.get("/devices", params={"find": "galaxy"}))
+    assert "No event matches." in words_of(pages.http.get("/events", params={"actor": "zoe"}))
+    assert "No comparison to show." in words_of(pages.http.get("/speedups", params={"since": "1m"}))
 
 
 @pytest.mark.parametrize(

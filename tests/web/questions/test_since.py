@@ -22,7 +22,7 @@ def test_events_are_those_since_a_time(pages: PageFarm) -> None:
 def test_alarms_are_those_since_a_time(pages: PageFarm) -> None:
     assert "open for" in words_of(pages.http.get("/alarms?since=2020-01-01"))
     for path in ("/alarms?since=1h", "/alarms?since=1h&cleared=true"):
-        assert "No alarm is like that. Fewer filters show more." in words_of(pages.http.get(path))
+        assert "No alarm matches. Fewer filters show more." in words_of(pages.http.get(path))
 
 
 @pytest.mark.parametrize(
