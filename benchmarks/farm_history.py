@@ -1,7 +1,7 @@
 """A simulated farm over months, with changes whose causes are known: for `benchmarks/regressions.py`."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from random import Random
@@ -117,6 +117,11 @@ class History:
     points: list[Point]
     cells: Sequence[Cell]
     events: list[Event]
+    #: By series: standard deviation of a session, and how much of the heat of its device it feels.
+    noise: Mapping[str, float]
+    feels: Mapping[str, float]
+    #: By device: standard deviation of its level.
+    wander: Mapping[str, float]
 
 
 def is_lasting(cell: Cell) -> bool:
@@ -267,6 +272,9 @@ class Simulation:
             points=points,
             cells=list(filter(is_lasting, self.cells)),
             events=[e for e in self.events if e.day_by_series],
+            noise=noise,
+            feels=feels,
+            wander={device: farm.wander_size * factor for device, factor in restless.items()},
         )
 
     def _is_measured(self, cell: Cell, day: int) -> bool:

@@ -18,8 +18,9 @@ from itertools import product
 from random import Random
 from statistics import median
 
+from benchmarks.change_ceiling import chance_to_find
 from benchmarks.farm_changes import CHANGES, Play, nothing, versions_only
-from benchmarks.farm_history import FIRST_DAY, Cell, Event, Farm, History, Simulation
+from benchmarks.farm_history import FIRST_DAY, Event, Farm, History, Simulation
 from benchmarks.version_search import wilson_interval
 from farm.core.results.history.changes.detect import Detector, detect
 from farm.core.results.history.changes.points import BASELINE, Change, Point
@@ -42,6 +43,8 @@ class Counts:
     cause: int = 0
     events: dict[float, int] = field(default_factory=dict)
     found: dict[float, int] = field(default_factory=dict)
+    #: How many of the events a test would find that knows all but their size.
+    possible: dict[float, float] = field(default_factory=dict)
     sessions: list[int] = field(default_factory=list)
     #: Changes that were found, drifts left out, as a share of what happened.
     shares: list[float] = field(default_factory=list)
@@ -57,6 +60,8 @@ class Counts:
         for mine, theirs in ((self.events, other.events), (self.found, other.found)):
             for size, count in theirs.items():
                 mine[size] = mine.get(size, 0) + count
+        for size, expected in other.possible.items():
+            self.possible[size] = self.possible.get(size, 0.0) + expected
         self.sessions += other.sessions
         self.shares += other.shares
         self.series_months += other.series_months
@@ -76,32 +81,29 @@ class Counts:
             f"{1000 * wrong / self.series_months:>8.2f}"
             f"{median(self.sessions) if self.sessions else math.nan:>6.1f}"
             f"{median(self.shares) if self.shares else math.nan:>6.2f}{sum(self.events.values()):>8}"
-            f"{sum(self.events.values()) - sum(self.found.values()):>8}{wrong:>7}"
+            f"{sum(self.events.values()) - sum(self.found.values()):>8}"
+            f"{sum(self.events.values()) - sum(self.possible.values()):>8.1f}{wrong:>7}"
         )
 
 
-def covered(change: Change, cells: Sequence[Cell], history: History) -> set[str]:
-    """Return the series that a change names."""
-    if change.series is not None:
-        return {change.series}
-    keys = {k: v for k, v in change.scope.items() if k in ("device", "network", "variant")}
-    versions = {k: v for k, v in change.scope.items() if k in ("file", "program", "os")}
-    names = {c.name for c in cells if all(getattr(c, k) == v for k, v in keys.items())}
-    if versions:
-        names &= {
-            p.series
-            for p in history.points
-            if change.day <= p.day <= change.told and all(getattr(p, k) == v for k, v in versions.items())
-        }
-    return names
+def covered(change: Change, history: History, since: int) -> set[str]:
+    """Return the series that a change names, of those that were measured since a day until it was told."""
+    wanted = {"series": change.series} if change.series is not None else change.scope
+    return {cell.name for cell in history.cells} & {
+        point.series
+        for point in history.points
+        if since <= point.day <= change.told
+        and all(getattr(point, key) == value for key, value in wanted.items())
+    }
 
 
-def is_right(change: Change, names: set[str], event: Event) -> bool:
+def is_right(change: Change, history: History, event: Event) -> bool:
     """Return whether a change tells of an event."""
     reach = _DAYS_OFF_DRIFT if event.ramp else _DAYS_OFF
     affected = {s for s, d in event.day_by_series.items() if d <= change.told}
     if not affected or change.delta * event.delta <= 0:
         return False
+    names = covered(change, history, min(change.day, event.day))
     days = [event.day_by_series[s] for s in affected & names]
     if not days or not min(days) - reach <= change.day <= max(days) + reach + event.ramp:
         return False
@@ -136,16 +138,9 @@ def judge(history: History, farm: Farm) -> Counts:
     counts.seconds = time.process_time() - started
     counts.series_months = len(history.cells) * farm.days / 30.4
     counts.told = len(changes)
-    newest = {point.series: point.day for point in history.points}
     told: set[int] = set()
     for change in changes:
-        names = {
-            name
-            for name in covered(change, history.cells, history)
-            # What was retired before does not belong to it.
-            if newest.get(name, 0) >= change.day
-        }
-        match = next((e for e in history.events if id(e) not in told and is_right(change, names, e)), None)
+        match = next((e for e in history.events if id(e) not in told and is_right(change, history, e)), None)
         label = change.series or dict(change.scope)
         if match is None:
             counts.notes.append(
@@ -169,13 +164,15 @@ def judge(history: History, farm: Farm) -> Counts:
             counts.shares.append(change.delta / match.delta)
     for event in history.events:
         counts.events[event.size] = counts.events.get(event.size, 0) + 1
+        chance = chance_to_find(event, history, farm)
+        counts.possible[event.size] = counts.possible.get(event.size, 0.0) + chance
         if id(event) in told:
             counts.found[event.size] = counts.found.get(event.size, 0) + 1
         else:
             affected = sorted(event.day_by_series)
             counts.notes.append(
                 f"MISSED {event.cause} {event.delta:+.3f} day {event.day - FIRST_DAY} "
-                f"{len(affected)} series {affected[:4]}"
+                f"{len(affected)} series {affected[:4]}, possible with {chance:.0%}"
             )
     return counts
 
@@ -280,9 +277,10 @@ def goals(loud: Counts | None, quiet: Counts | None) -> Iterator[str]:
         yield _goal("precision", loud.right, loud.told, at_least=0.95)
         for size, least in zip(SIZES, (0.95, 0.85, 0.60), strict=True):
             if loud.events.get(size):
-                yield _goal(
+                goal = _goal(
                     f"recall at {size:.0%}", loud.found.get(size, 0), loud.events[size], at_least=least
                 )
+                yield f"{goal}, possible {loud.possible[size] / loud.events[size]:.1%}"
         yield _goal("right cause", loud.cause, loud.right, at_least=0.90)
         near = sum(0.5 <= share <= 1.5 for share in loud.shares)
         yield _goal("size within a half", near, len(loud.shares), at_least=0.95)
@@ -331,7 +329,9 @@ def main() -> None:
                 for name in [*names, f"plain: {total}"] if farm in PLAIN else names:
                     totals.setdefault(name, Counts()).add(counts)
     print(f"{'':<34}{'precis.':>8}" + "".join(f"{f'{s:.0%}':>7}" for s in SIZES), end="")
-    print(f"{'cause':>8}{'wrong/k':>8}{'told':>6}{'size':>6}{'events':>8}{'missed':>8}{'wrong':>7}")
+    print(
+        f"{'cause':>8}{'wrong/k':>8}{'told':>6}{'size':>6}{'events':>8}{'missed':>8}{'least':>8}{'wrong':>7}"
+    )
     for name in sorted(totals):
         print(totals[name].row(name))
     print(*goals(totals.get(_LOUD), totals.get(_QUIET)), sep="\n")
