@@ -65,3 +65,8 @@ def test_a_build_of_one_device_is_found_among_hot_sessions() -> None:
 
 def test_a_day_of_ten_thousand_series_takes_less_than_a_minute_of_one_core() -> None:
     assert slowest_day() < 60
+
+
+def test_a_build_of_one_device_is_told_though_its_level_wandered_back_after_it() -> None:
+    counts = total(("daily", os_one_device, 0.05, 6_100_000))
+    assert counts.right == counts.cause == counts.told == 1, counts.notes

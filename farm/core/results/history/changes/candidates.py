@@ -16,12 +16,13 @@ from farm.core.results.history.changes.differences import (
     pooled,
 )
 from farm.core.results.history.changes.levels import DeviceLevels
+from farm.core.results.history.changes.noise import Floats
 from farm.core.results.history.changes.points import BASELINE, Cause
 from farm.core.results.history.changes.ratios import RatioHistory
 
 #: Least standard normal scores of planned tests. Several looks are taken, at 2 to 20 sessions.
 PLANNED = 3.5
-#: In absolute time, which wanders.
+#: In absolute time, of several devices, which one room moves. A scan's step of a device needs it, too.
 PLANNED_ABSOLUTE = 3.8
 #: Of one series of many that a break concerns, or of a narrower scope: more of them can be found by chance.
 PLANNED_NARROW = 4.2
@@ -304,8 +305,7 @@ class CandidateFinder:
         mean = pooled(list(parts.values()))
         z, size = mean.z, mean.size
         for device in parts:
-            own = levels.own_steps(np.array(by_device[device]), device, ticks[device])
-            own = own[~np.isnan(own)]
+            own = self._own_steps(by_device[device], device, ticks[device], parts[device].size)
             moved += int((np.sign(size) * own >= SHARE_OF_STEP * abs(size)).sum())
             counted += len(own)
         version = self.version_scope(known)
@@ -339,13 +339,12 @@ class CandidateFinder:
 
         changed = {row: known.tick_by_row[row] for device in parts for row in by_device[device]}
         if moved >= TOGETHER * counted and self.ratios_stayed(changed, size):
-            yield candidate(version, parts, z, size, PLANNED_ABSOLUTE)
+            yield candidate(version, parts, z, size, PLANNED_ABSOLUTE if len(parts) > 1 else PLANNED)
         if len(parts) > 1 and known.cause is Cause.OS:
             for device, part in parts.items():
                 alone = pooled([part])
                 z, size = alone.z, alone.size
-                own = levels.own_steps(np.array(by_device[device]), device, ticks[device])
-                own = own[~np.isnan(own)]
+                own = self._own_steps(by_device[device], device, ticks[device], size)
                 if (
                     part.after > _LEAST_AFTER
                     and (np.sign(size) * own >= SHARE_OF_STEP * abs(size)).mean() >= TOGETHER
@@ -353,3 +352,12 @@ class CandidateFinder:
                 ):
                     scope = {**version, "device": catalog.devices[device]}
                     yield candidate(scope, [device], z, size, PLANNED_NARROW, is_part=True)
+
+    def _own_steps(self, rows: Sequence[int], device: int, tick: int, step: float) -> Floats:
+        """Return how far series of a device moved that together moved by a step; those of which it is known.
+
+        What the level of the device wanders meanwhile moves them all, and is no difference between them.
+        """
+        own = self._levels.own_steps(np.array(rows), device, tick)
+        own = own[~np.isnan(own)]
+        return own - np.median(own) + step if len(own) else own
