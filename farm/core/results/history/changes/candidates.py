@@ -356,7 +356,7 @@ class CandidateFinder:
     def _own_steps(self, rows: Sequence[int], device: int, tick: int, step: float) -> Floats:
         """Return how far series of a device moved that together moved by a step; those of which it is known.
 
-        What the level of the device wanders meanwhile moves them all, and is no difference between them.
+        What the level of the device wanders in between moves them all, and is no difference between them.
         """
         own = self._levels.own_steps(np.array(rows), device, tick)
         own = own[~np.isnan(own)]
