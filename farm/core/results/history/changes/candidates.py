@@ -305,7 +305,9 @@ class CandidateFinder:
         mean = pooled(list(parts.values()))
         z, size = mean.z, mean.size
         for device in parts:
-            own = self._own_steps(by_device[device], device, ticks[device], parts[device].size)
+            own = self._own_steps(by_device[device], device, ticks[device])
+            if len(parts) == 1:
+                own = _beside_others(own, size)
             moved += int((np.sign(size) * own >= SHARE_OF_STEP * abs(size)).sum())
             counted += len(own)
         version = self.version_scope(known)
@@ -344,7 +346,7 @@ class CandidateFinder:
             for device, part in parts.items():
                 alone = pooled([part])
                 z, size = alone.z, alone.size
-                own = self._own_steps(by_device[device], device, ticks[device], size)
+                own = _beside_others(self._own_steps(by_device[device], device, ticks[device]), size)
                 if (
                     part.after > _LEAST_AFTER
                     and (np.sign(size) * own >= SHARE_OF_STEP * abs(size)).mean() >= TOGETHER
@@ -353,11 +355,16 @@ class CandidateFinder:
                     scope = {**version, "device": catalog.devices[device]}
                     yield candidate(scope, [device], z, size, PLANNED_NARROW, is_part=True)
 
-    def _own_steps(self, rows: Sequence[int], device: int, tick: int, step: float) -> Floats:
-        """Return how far series of a device moved that together moved by a step; those of which it is known.
-
-        What the level of the device wanders in between moves them all, and is no difference between them.
-        """
+    def _own_steps(self, rows: Sequence[int], device: int, tick: int) -> Floats:
+        """Return how far series of a device moved, those of which it is known."""
         own = self._levels.own_steps(np.array(rows), device, tick)
-        own = own[~np.isnan(own)]
-        return own - np.median(own) + step if len(own) else own
+        return own[~np.isnan(own)]
+
+
+def _beside_others(own: Floats, step: float) -> Floats:
+    """Return how far series of a device moved that together moved by a step, beside the middle of them all.
+
+    What the level of the device wanders in between moves them all, and is no difference between them. That is
+    not asked of several devices: a room may move those.
+    """
+    return own - np.median(own) + step if len(own) else own

@@ -109,7 +109,7 @@ def test_matrices_that_begin_later_on_other_phones_change_nothing_that_was_told(
         for at in range(12):
             is_new, is_last = at == 0 and day >= 20, at > 0 and day == 24
             os = "o2" if is_new else f"o-d{at}" if is_last else "o1"
-            level = 2.0 + 0.05 * is_new + random.gauss(0, 0.02)
+            level = 2.0 + 0.045 * is_new + random.gauss(0, 0.02)
             points.append(measured(next(session), 1 + at, f"d{at}", day=day, os=os, level=level))
     (told,) = detect(points[:-11])
     assert (told.series, told.version, told.told) == ("d0/own", "o2", 24)
