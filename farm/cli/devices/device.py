@@ -52,7 +52,7 @@ def list_devices(
         str | None, typer.Option(metavar="WEEK", help="With --usage: an ISO week, like 2026-W47.")
     ] = None,
     weeks: Annotated[
-        int, typer.Option(min=1, max=53, help="With --usage: also the weeks before, so many in all.")
+        int, typer.Option(min=1, max=53, help="With --usage: also the weeks before, this many in all.")
     ] = 1,
     as_json: Json = False,
 ) -> None:

@@ -27,7 +27,7 @@ def alarms(
     every: Annotated[bool, typer.Option("--all", help="The newest alarms, including cleared ones.")] = False,
     since: Since = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, max=1000, metavar="N", help="At most so many; with --all 200.")
+        int | None, typer.Option(min=1, max=1000, metavar="N", help="At most N; with --all 200.")
     ] = None,
     as_json: Json = False,
 ) -> None:

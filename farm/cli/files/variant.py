@@ -131,7 +131,7 @@ def build(
         typer.Option(
             min=0,
             metavar="TRIALS",
-            help="TVM: compile and time so many schedules on this machine, and build from the quickest.",
+            help="TVM: compile and time this many schedules on this machine, and build from the quickest.",
         ),
     ] = 0,
     records: Annotated[

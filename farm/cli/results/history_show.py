@@ -49,7 +49,7 @@ def show_history(
     since: Since = None,
     part: MatrixName = None,
     mine: MineOfMatrices = False,
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many series.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most N series.")] = None,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print the points as CSV, for `farm history detect`.")
     ] = False,

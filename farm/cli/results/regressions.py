@@ -55,7 +55,7 @@ def regressions(
     every: Annotated[
         bool, typer.Option("--all", help="Improvements, too, and what is not shown any more.")
     ] = False,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many, the newest.")] = _SCREEN,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most N, the newest.")] = _SCREEN,
     as_json: Json = False,
 ) -> None:
     """List what became slower: since when, by how much, on how many devices, and because of what.

@@ -58,9 +58,7 @@ MatrixName = Annotated[
     typer.Option("--name", metavar="TEXT", help="Only of matrices with this text in their name."),
 ]
 MineOfMatrices = Annotated[bool, typer.Option("--mine", help="Only of matrices that you submitted.")]
-Limit = Annotated[
-    int | None, typer.Option("--limit", min=1, metavar="N", help="At most so many, the newest.")
-]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most N, the newest.")]
 
 Data = Annotated[
     Path | None, typer.Option(help="The farm's data folder; default: FARM_DATA_DIR, else ./farm-data.")

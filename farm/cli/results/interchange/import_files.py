@@ -249,9 +249,7 @@ def results(
     tool: Annotated[str | None, typer.Option(help="Only those of this tool.")] = None,
     metric: Annotated[str | None, typer.Option(help="Only those of this quantity.")] = None,
     withdrawn: Annotated[bool, typer.Option("--withdrawn", help="Those that were withdrawn, too.")] = False,
-    limit: Annotated[
-        int, typer.Option(min=1, metavar="N", help="At most so many; --json has all.")
-    ] = _SCREEN,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most N; --json has all.")] = _SCREEN,
     as_json: Json = False,
 ) -> None:
     """List results that others measured, in the units of their files.

@@ -71,7 +71,7 @@ def speedups(
     since: Since = None,
     at: At = None,
     by: ByOption = None,
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many rows.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most N rows.")] = None,
     as_json: Json = False,
 ) -> None:
     """Compare every candidate with its baseline, by device.

@@ -158,7 +158,7 @@ def list_changes(
         which: only those that a series shows which a matrix of this name or person measured.
         all: improvements, too, and what the points show no more.
         after: only changes behind this one.
-        limit: so many at most.
+        limit: the most changes to return.
 
     Raises:
         NotFound: there is no such device or model, or `after` is no change.

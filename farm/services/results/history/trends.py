@@ -69,7 +69,7 @@ def list_histories(
         since: only points with a measurement at this time or later.
         which: only points of matrices of a name or a person.
         after: only series behind this one.
-        limit: so many series at most.
+        limit: at most this many series.
 
     Raises:
         NotFound: there is no such device, model or harness.
