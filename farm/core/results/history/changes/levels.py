@@ -297,18 +297,19 @@ class DeviceLevels:
             size = float(np.median(history[before:]) - np.median(history[:before]))
             variance = _UNKNOWN_SIGMA**2 * (1.0 / after + 1.0 / before)
             return Difference(size, variance, size, FEW_DEGREES, after, before)
-        least, usual = 0.0, self._processes(tick)
+        usual = self._processes(tick)
         if len(others):
             # Without what all series of the device have in common, the process is another one.
             usual = usual._replace(likelihood=UNKNOWN_PROCESSES.likelihood)
-        else:
-            levels, away = self.shared[[device]], self.days[[device]].astype(np.float64)
-            known = self._is_known(self.sessions[[device]])
-            least = float(spread_of_absence(levels, away, known, [after])[0, 0])
         latest = slice(-after - _LONG_BEFORE, None)
         days = self.days[device][is_known].astype(np.float64)
         step = step_of_any_process(history[latest], days[latest], after, usual)
-        variance = max(step.variance, least**2)
+        variance = step.variance
+        if not len(others):
+            # The step itself is no wander.
+            levels = self.shared[[device]] - step.size * (self.ticks[[device]] >= tick)
+            away, known = self.days[[device]].astype(np.float64), self._is_known(self.sessions[[device]])
+            variance = max(variance, float(spread_of_absence(levels, away, known, [after])[0, 0]) ** 2)
         return Difference(step.size, variance, step.size, step.degrees, after, before)
 
     def step_score(self, device: int, length: int) -> float:

@@ -246,6 +246,21 @@ def test_a_device_that_returns_at_another_level_within_its_wander_has_not_change
     assert detect(sketch.points()) == []
 
 
+@pytest.mark.parametrize(("wander", "delta", "seed"), [(0.004, 0.05, 2), (0.008, 0.05, 1)])
+def test_a_build_soon_after_a_device_was_away_is_told(wander: float, delta: float, seed: int) -> None:
+    """The step itself is no part of how far the level wandered."""
+    shift = Shift(day=40, delta=delta, holds_for=lambda d, n, v: d == "d1")
+    sketch = Sketch(
+        wander=wander,
+        skips=lambda d, day: d == "d1" and 18 <= day < 38,
+        versions={("os", "d1", "", ""): ((40, "o2"),)},
+        seed=seed,
+    )
+    assert detect(sketch.points()) == []
+    change = only(detect(replace(sketch, shifts=(shift,)).points()))
+    assert (change.cause, change.scope, change.day) == (Cause.OS, {"os": "o2"}, FIRST_DAY + 40)
+
+
 def test_of_versions_on_successive_days_the_one_whose_day_it_was_is_the_cause() -> None:
     shift = Shift(day=DAY + 1, delta=0.08, holds_for=lambda d, n, v: v != BASELINE)
     versions = {("program", "", "", ""): ((DAY, "p2"), (DAY + 1, "p3"))}
