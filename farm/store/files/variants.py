@@ -16,6 +16,7 @@ from farm.database.tables import artifacts, cells, variants
 from farm.database.tables import variant_files as file_rows
 from farm.database.transaction import Tx
 from farm.store.matrices import lazy_expansion
+from farm.store.newest_first import newest_first
 
 _MANIFEST = TypeAdapter(Manifest)
 _earlier = variants.alias("earlier")
@@ -154,13 +155,9 @@ def newest_variants(
     connection: Connection, which: VariantFilter, *, before: VariantId | None = None, limit: int
 ) -> list[Variant]:
     """Return up to `limit` matching variants, newest first: those before one, where it is given."""
-    query = _VARIANTS.order_by(variants.c.variant_id.desc()).limit(limit)
-    if before is not None:
-        query = query.where(variants.c.variant_id < before)
-    if which.since is not None:
-        # Not the range of numbers, which both databases would prefer, and read to its end.
-        since = sa.select(variants.c.variant_id).where(variants.c.created_at >= which.since)
-        query = query.where(variants.c.variant_id.in_(since))
+    query = newest_first(
+        _VARIANTS, variants.c.variant_id, variants.c.created_at, before=before, since=which.since
+    ).limit(limit)
     if which.name is not None:
         query = query.where(variants.c.name.icontains(which.name, autoescape=True))
     if which.registered_by is not None:

@@ -18,6 +18,7 @@ from farm.database.rows import is_among, to_record
 from farm.database.tables import matrices, name_trigrams
 from farm.database.transaction import Tx
 from farm.store.matrices.matrices import Matrix
+from farm.store.newest_first import newest_first
 
 #: Of a name that is stored with its trigrams, however short it is.
 _INDEXED = ""
@@ -103,13 +104,7 @@ def matrices_query(
 
 
 def _newest_first(query: sa.Select[Any], which: MatrixFilter, *, before: MatrixId | None) -> sa.Select[Any]:
-    query = query.order_by(matrices.c.matrix_id.desc())
-    if before is not None:
-        query = query.where(matrices.c.matrix_id < before)
-    if which.since is not None:
-        # Not the range of numbers, which both databases would prefer, and read to its end.
-        since = sa.select(matrices.c.matrix_id).where(matrices.c.created_at >= which.since)
-        query = query.where(matrices.c.matrix_id.in_(since))
+    query = newest_first(query, matrices.c.matrix_id, matrices.c.created_at, before=before, since=which.since)
     return query.where(*_named(which))
 
 

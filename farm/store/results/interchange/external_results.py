@@ -13,6 +13,7 @@ from farm.core.operations.event import FarmEvent
 from farm.database.tables import external_results, imports
 from farm.database.transaction import Tx
 from farm.harness.external.results import ExternalFile
+from farm.store.newest_first import newest_first
 from farm.store.operations.events import record_event, record_if_moved
 
 
@@ -103,13 +104,9 @@ def newest_imports(
     connection: Connection, which: ImportFilter, *, before: int | None = None, limit: int
 ) -> list[dict[str, Any]]:
     """Return up to `limit` matching files, newest first: those before one, where it is given."""
-    query = sa.select(imports).order_by(imports.c.import_id.desc()).limit(limit)
-    if before is not None:
-        query = query.where(imports.c.import_id < before)
-    if which.since is not None:
-        # Not the range of numbers, which both databases would prefer, and read to its end.
-        since = sa.select(imports.c.import_id).where(imports.c.imported_at >= which.since)
-        query = query.where(imports.c.import_id.in_(since))
+    query = newest_first(
+        sa.select(imports), imports.c.import_id, imports.c.imported_at, before=before, since=which.since
+    ).limit(limit)
     if which.name is not None:
         query = query.where(imports.c.name.icontains(which.name, autoescape=True))
     if which.imported_by is not None:
