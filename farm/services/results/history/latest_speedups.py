@@ -79,14 +79,15 @@ def list_latest_speedups(
     )
     has_any = at is None or scope.until is not None
     device_id = among.device_id
-    labels = (
-        None
-        if choice is None
-        else choice.chosen(
-            known_labels(connection, list_comparisons(connection), pending_sessions(connection), model=model),
-            on_device=() if device_id is None else labels_on_device(connection, device_id, model=among.model),
+    labels = None
+    if choice is not None:
+        pending = pending_sessions(connection)
+        labels = choice.chosen(
+            known_labels(connection, list_comparisons(connection), pending, model=model),
+            on_device=()
+            if device_id is None
+            else labels_on_device(connection, device_id, pending, model=among.model),
         )
-    )
     pairs = (
         ListedPairs(connection, among, scope, labels)
         if labels is None or labels.baseline is None

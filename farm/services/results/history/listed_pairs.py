@@ -77,17 +77,30 @@ def known_labels(
     return known | (labels_of_matrix(connection, measured_now, model=model) if measured_now else set())
 
 
-def labels_on_device(connection: Connection, device_id: DeviceId, *, model: str | None = None) -> set[str]:
-    """Return the labels of the cells of a model, or of any, that a device has measured, or measures now."""
+def labels_on_device(
+    connection: Connection,
+    device_id: DeviceId,
+    pending: Iterable[MeasuredSession],
+    *,
+    model: str | None = None,
+) -> set[str]:
+    """Return the labels of the cells of a model, or of any, that a device has measured, or measures now.
+
+    Args:
+        connection: the database.
+        device_id: the device.
+        pending: the sessions whose points are not computed yet.
+        model: only of this model.
+    """
     known = {
         side.label
         for side in newest_sides(connection, [device_id], labels=None)
         if model is None or side.model == model
     }
-    pending = {session.matrix_id for session in pending_sessions(connection, [device_id])}
-    if not pending:
+    measured_now = {session.matrix_id for session in pending if session.device_id == device_id}
+    if not measured_now:
         return known
-    return known | labels_of_matrix(connection, pending, model=model, device_id=device_id)
+    return known | labels_of_matrix(connection, measured_now, model=model, device_id=device_id)
 
 
 class ListedPairs:
