@@ -5,6 +5,7 @@ const colour = (name) => {
 	probe.style.color = `var(--${name})`;
 	return getComputedStyle(probe).color;
 };
+const zoom = ({ cursor }, min, max) => uPlot.sync(cursor.sync.key).plots.forEach((chart) => chart.setScale("x", { min, max }));
 const clock = (at, step) => new Date(at).toISOString().slice(0, step < 864e5 ? 16 : 10).replace("T", "\n");
 
 const draw = (figure) => {
@@ -13,8 +14,7 @@ const draw = (figure) => {
 	rows.sort((a, b) => a.dataset.at - b.dataset.at);
 	if (rows.length < 2) return;
 	const data = ["at", ...names].map((name) => rows.map(({ dataset }) => (name in dataset ? +dataset[name] : null)));
-	const [at, , lows, highs] = data, first = at[0], last = at.at(-1);
-	const changes = figure.closest("section").querySelectorAll("[data-since]");
+	const [at, , lows, highs] = data;
 
 	const marks = (u) => {
 		const { ctx, bbox: { left, top, width, height } } = u, ratio = devicePixelRatio, right = left + width;
@@ -26,9 +26,9 @@ const draw = (figure) => {
 		const named = [], ends = [0, 0, 0];
 		const name = (x, words, colour) => words && x >= left && x <= right && named.push([x, words, colour]);
 		ctx.save();
-		ctx.clip(new Path2D(`M${left},${top}h${width}v${height}h${-width}z`));
+		ctx.clip(new Path2D(`M${left},0h${width}v${top + height}h${-width}z`));
 		ctx.lineWidth = ratio;
-		for (const { dataset } of changes) {
+		for (const { dataset } of figure.closest("section").querySelectorAll("[data-since]")) {
 			const from = x(dataset.before);
 			ctx.fillStyle = colour("changed");
 			ctx.fillRect(from, top, x(dataset.since) - from + 3, height);
@@ -43,8 +43,6 @@ const draw = (figure) => {
 		ctx.setLineDash([]);
 		if (unit === "x") line("ink", left, y(1), right, y(1));
 		lows?.forEach((low, index) => low && line("same", x(at[index]), y(low), x(at[index]), y(highs[index])));
-		ctx.restore();
-		ctx.save();
 		ctx.font = ratio * 11 + font.slice(2);
 		ctx.textAlign = "left";
 		for (const [from, words, name] of named.sort((a, b) => a[0] - b[0])) {
@@ -61,59 +59,52 @@ const draw = (figure) => {
 
 	const box = figure.querySelector(".zoom");
 	figure.className = "plotted";
-	const chart = new uPlot(
-		{
-			width: figure.clientWidth,
-			height,
-			ms: 1,
-			padding: [45, 16, 0, 0],
-			tzDate: (at) => uPlot.tzDate(new Date(at), "Etc/UTC"),
-			cursor: { y: false, sync: { key: plot } },
-			axes: [
-				{ ...axis, space: 84, values: (u, splits, index, space, step) => splits.map((at) => clock(at, step)) },
-				{ ...axis, size: 70, values: (u, splits) => splits.map((value) => +value.toPrecision(4) + unit) },
-			],
-			series: [
-				{ label: "at", value: cell("at") },
-				...names.map((label, index) => ({
-					label,
-					class: label,
-					stroke: () => colour(index ? "undecided" : "accent"),
-					width: index && highs ? 0 : 1.25,
-					points: { show: !(index && highs), size: 6 },
-					value: cell(label),
-				})),
-			],
-			hooks: { drawAxes: [marks] },
-		},
-		data,
-		box,
-	);
-	const zoom = (min, max) => charts.forEach((one) => one.plot === plot && one.chart.setScale("x", { min, max }));
-	charts.push({ plot, chart, figure, first, last, zoom });
+	const options = {
+		width: figure.clientWidth,
+		height,
+		ms: 1,
+		padding: [45, 16, 0, 0],
+		tzDate: (at) => uPlot.tzDate(new Date(at), "Etc/UTC"),
+		cursor: { y: false, sync: { key: plot } },
+		axes: [
+			{ ...axis, space: 84, values: (u, splits, index, space, step) => splits.map((at) => clock(at, step)) },
+			{ ...axis, size: 70, values: (u, splits) => splits.map((value) => +value.toPrecision(4) + unit) },
+		],
+		series: [
+			{ label: "at", value: cell("at") },
+			...names.map((label, index) => ({
+				label,
+				class: label,
+				value: cell(label),
+				...(!index && { stroke: () => colour("accent"), width: 1.25, points: { show: 1, size: 6 } }),
+			})),
+		],
+		hooks: { drawAxes: [marks] },
+	};
+	const chart = new uPlot(options, data, box);
+	charts.push(chart);
 	box.onkeydown = (event) => {
-		const { min, max } = chart.scales.x;
+		const { min, max } = chart.scales.x, first = at[0], size = max - min;
 		const [factor, shift] =
 			{ "+": [0.5, 0.25], "-": [2, -0.5], ArrowLeft: [1, -0.25], ArrowRight: [1, 0.25], Escape: [1e9, 0] }[event.key] || [];
 		if (!factor) return;
 		event.preventDefault();
-		const span = Math.min(factor * (max - min), last - first);
-		const begin = Math.max(first, Math.min(min + shift * (max - min), last - span));
-		zoom(begin, begin + span);
+		const last = at.at(-1), span = Math.min(factor * size, last - first);
+		const begin = Math.max(first, Math.min(min + shift * size, last - span));
+		zoom(chart, begin, begin + span);
 	};
 };
 
 const drawAll = () => {
-	const old = charts;
-	charts = old.filter(({ figure }) => figure.isConnected);
+	const old = charts.filter(({ root }) => !root.isConnected);
+	charts = charts.filter(({ root }) => root.isConnected);
 	document.querySelectorAll("[data-plot]:not(.plotted)").forEach(draw);
-	for (const { chart, figure, first, last, zoom } of old) {
-		if (figure.isConnected) continue;
-		const { min, max } = chart.scales.x;
-		if (min > first || max < last) zoom(min, max);
+	for (const chart of old) {
+		const { min, max } = chart.scales.x, [at] = chart.data;
 		chart.destroy();
+		if (min > at[0] || max < at.at(-1)) zoom(chart, min, max);
 	}
 };
 addEventListener("htmx:afterSwap", drawAll);
-addEventListener("resize", () => charts.forEach(({ chart, figure }) => chart.setSize({ width: figure.clientWidth, height })));
+addEventListener("resize", () => charts.forEach((chart) => chart.setSize({ width: chart.root.parentNode.clientWidth, height })));
 drawAll();

@@ -1,12 +1,8 @@
 const by = (id) => document.getElementById(id);
 let source, missed;
 
-const parts = () => [...document.querySelectorAll("[data-live]")];
-const keysOf = (part) => part.dataset.live.split(" ");
-const refresh = (keys) => {
-	for (const part of parts())
-		if (!keys || keysOf(part).some((key) => keys.includes(key))) htmx.trigger(part, "changed");
-};
+const parts = (selector = "[data-live]") => [...document.querySelectorAll(selector)];
+const refresh = (selector) => parts(selector).forEach((part) => htmx.trigger(part, "changed"));
 const state = (on) => {
 	const mark = by("live"), text = by("live-text"), now = on ? "on" : "off";
 	if (!mark || mark.dataset.state === now) return;
@@ -24,17 +20,16 @@ const close = () => {
 };
 const open = () => {
 	if (source || document.hidden || !parts().length) return;
-	source = new EventSource("/live?keys=" + encodeURIComponent([...new Set(parts().flatMap(keysOf))].join(" ")));
+	source = new EventSource("/live?keys=" + encodeURIComponent(parts().map((part) => part.dataset.live).join(" ")));
 	source.onopen = () => {
 		state(true);
 		stale();
 		if (missed) refresh();
 		missed = true;
 	};
-	source.onmessage = ({ data }) => refresh(JSON.parse(data));
-	source.onerror = ({ target }) => {
-		state();
-		if (target.readyState < 2) return;
+	source.onmessage = ({ data }) => refresh(JSON.parse(data).map((key) => `[data-live~=${CSS.escape(key)}]`).join());
+	source.onerror = () => {
+		if (source.readyState < 2) return state();
 		close();
 		stale(true);
 		setTimeout(open, 3e4);
