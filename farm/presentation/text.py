@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from farm.core.base.ids import AttemptId
 from farm.core.base.units import duration_text, elapsed_text, ratio_text
 from farm.core.errors import InvalidInput
+from farm.core.operations.event import Event
 from farm.core.runs.measurement import Outcome
 
 _SECONDS_BY_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
@@ -149,6 +150,14 @@ def matrix_state_text(state: str, *, jobs: int, not_queued: int) -> str:
 def join_or_dash(parts: Iterable[str]) -> str:
     """Return the parts as one text; `-` if there are none."""
     return "; ".join(parts) or EMPTY_CELL
+
+
+def transition_text(event: Event) -> str:
+    """Return the states before and after, to follow the kind of an event; empty where the kind names them."""
+    before, after = event.from_state, event.to_state
+    if before is not None and after is not None:
+        return f": {before} → {after}"
+    return f": {after}" if after is not None and not event.kind.endswith(f"_{after}") else ""
 
 
 def past_moment(text: str | None, *, option: str) -> datetime | None:

@@ -14,7 +14,7 @@ from farm.cli.shell.output import print_data, print_json_line, print_notice
 from farm.client.connection import QueryValue
 from farm.client.farm_client import FarmClient
 from farm.core.errors import FarmFault, InvalidInput
-from farm.presentation.text import past_seconds
+from farm.presentation.text import past_seconds, transition_text
 from farm.wire.documents.operations import EventPage, LoggedEvent
 
 _WHO_WIDTH = 14
@@ -54,15 +54,7 @@ def event_text(event: LoggedEvent) -> str:
     subject = f"{event.subject.replace('_', ' ')} {event.device_label or event.subject_id}"
     change = event.kind.removeprefix(f"{event.subject}_").replace("_", " ")
     cause = f" ({event.cause})" if event.cause else ""
-    return f"{subject} {change}{_transition_text(event, change)}{cause}"
-
-
-def _transition_text(event: LoggedEvent, change: str) -> str:
-    """Return the states before and after, unless the kind of the event names them already."""
-    before, after = event.from_state, event.to_state
-    if before is not None and after is not None:
-        return f": {before} → {after}"
-    return f": {after}" if after is not None and after != change else ""
+    return f"{subject} {change}{transition_text(event)}{cause}"
 
 
 def events(

@@ -61,6 +61,7 @@ def _environment() -> Environment:
         "size": size_text,
         "state_class": state_class,
         "state_mark": state_mark,
+        "transition": text.transition_text,
         "verdict_class": verdict_class,
         "verdict_glyph": verdict_glyph,
         "whole": whole_text,

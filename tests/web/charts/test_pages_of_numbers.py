@@ -182,3 +182,10 @@ def test_the_samples_of_a_device_are_a_table_and_a_file_with_their_ceilings_in_w
     assert [float(row["time_s"]) for row in rows] == [0.01, 0.02, 0.03]
     assert f'href="/attempts/{attempt_id}/trace.csv"' in answer.text
     assert "policy4_limit_hz" in words_of(answer)
+
+
+def test_an_event_names_each_state_once(pages: PageFarm) -> None:
+    text = pages.http.get("/attempts/3").text
+    (events,) = re.findall(r"<h2>Events</h2>(.*?)</ul>", text, re.DOTALL)
+    assert "attempt claimed <" in events
+    assert "attempt finished: claimed → finished <" in events
