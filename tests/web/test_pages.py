@@ -210,7 +210,7 @@ def test_filters_stand_in_the_address(pages: PageFarm) -> None:
         ("/changes/99", 404, "99"),
         ("/history?model=vgg", 404, "known here: mobilenet_v2"),
         ("/speedups?model=vgg", 404, "known here: mobilenet_v2"),
-        ("/matrices/abc", 422, "matrix_id"),
+        ("/matrices/abc", 422, "matrix_id: must be a whole number"),
         ("/matrices?since=soon", 422, "neither a date nor a duration"),
         ("/speedups?at=2999-01-01", 422, "lies in the future"),
         ("/events?kind=nonsense", 422, "no event is called"),

@@ -57,6 +57,12 @@ def test_a_page_leads_to_the_sign_in_and_back(farm: HttpFarm) -> None:
     assert farm.http.get("/static/style.css").status_code == 200
     with signed_in(farm, token(farm)[0]) as browser:
         assert "ann, viewer" in browser.get("/").text
+        # A wrong address signs nobody out.
+        for path in ("/matrices/99", "/matrices?since=soon", "/nope"):
+            answer = browser.get(path)
+            assert answer.status_code in (404, 422)
+            assert "ann, viewer" in answer.text
+            assert "Sign out" in answer.text
 
 
 def test_programs_get_a_problem_document_and_no_redirect(farm: HttpFarm) -> None:

@@ -9,7 +9,9 @@ from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
+from farm.api.http.authentication import authenticated_caller
 from farm.api.http.problems import on_http_error, problem_document, problem_of_caller
+from farm.core.base.validation_messages import constraint_message
 from farm.core.errors import FarmError, NotFound
 from farm.web.http.rendering import respond
 from farm.web.http.templates import TEMPLATES
@@ -62,13 +64,16 @@ def on_unknown_page(request: Request, error: Exception) -> Response:
 def error_page(request: Request, problem: Problem, *, query: str = "") -> Response:
     """Return a problem as a page; with the query of a page that is there, it leads to that page without."""
     html = TEMPLATES.get_template("shared/error.html").render(
-        problem=problem, caller=None, here=request.url.path, query=query
+        problem=problem, caller=authenticated_caller(request), here=request.url.path, query=query
     )
     return respond(request, html, status=problem.status)
 
 
 def _invalid_address(error: RequestValidationError) -> Problem:
-    places = [f"{problem['loc'][-1]}: {problem['msg']}" for problem in error.errors()]
+    places = [
+        f"{problem['loc'][-1]}: {constraint_message(problem['type'], problem['msg'], problem.get('ctx', {}))}"
+        for problem in error.errors()
+    ]
     return problem_of_caller(
         422,
         "This address is not one of a page.",
