@@ -143,3 +143,23 @@ def test_the_axes_of_a_run_are_readable_at_any_width(
             assert plot.locator("path.dots, circle").count() > 0
     finally:
         context.close()
+
+
+@pytest.mark.parametrize("kind", ["busy", "free", "waits", "down"])
+def test_what_stands_in_a_row_is_equally_high_in_any_state(
+    browser: Browser, pages: PageFarm, kind: str
+) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    try:
+        tab = visit(context, pages.url)
+        for path, item in (("/", "chip"), ("/devices", "card")):
+            tab.open(path)
+            shown = tab.page.locator(f".{item}")
+            # One more, as there may be only one.
+            shown.first.evaluate(
+                "(one, name) => { one.className = name; one.after(one.cloneNode(true)); }", f"{item} {kind}"
+            )
+            shown.first.evaluate("(one, name) => { one.className = name; }", item)
+            assert len({box["height"] for each in shown.all()[:2] if (box := each.bounding_box())}) == 1
+    finally:
+        context.close()
