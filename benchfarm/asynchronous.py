@@ -7,6 +7,7 @@ from typing import Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from benchfarm.farm import Farm
 from benchfarm.files import Harnesses, StoredFiles, Variants
+from benchfarm.imports import Imports
 from benchfarm.run import Run
 from farm.cli.matrices.watch import POLL_S
 from farm.wire.documents.matrices.matrices import MatrixView
@@ -154,6 +155,15 @@ class AsyncHarnesses(_Asynchronous[Harnesses]):
     get = _OnThread(Harnesses.get)
 
 
+class AsyncImports(_Asynchronous[Imports]):
+    """The imported files of a farm, for asyncio."""
+
+    add = _OnThread(Imports.add)
+    list = _OnThread(Imports.list)
+    results = _OnThread(Imports.results)
+    withdraw = _OnThread(Imports.withdraw)
+
+
 class AsyncFarm(_Asynchronous[Farm]):
     """A farm, for asyncio: `async with AsyncFarm() as farm: run = await farm.run(...)`."""
 
@@ -163,6 +173,7 @@ class AsyncFarm(_Asynchronous[Farm]):
         self.variants = AsyncVariants(self.synchronous.variants)
         self.harnesses = AsyncHarnesses(self.synchronous.harnesses)
         self.files = AsyncStoredFiles(self.synchronous.files)
+        self.imports = AsyncImports(self.synchronous.imports)
 
     async def __aenter__(self) -> Self:
         return self
@@ -190,7 +201,6 @@ class AsyncFarm(_Asynchronous[Farm]):
     history = _OnThread(Farm.history)
     regressions = _OnThread(Farm.regressions)
     regression = _OnThread(Farm.regression)
-    imports = _OnThread(Farm.imports)
     placements = _OnThread(Farm.placements)
     explain = _OnThread(Farm.explain)
     explain_job = _OnThread(Farm.explain_job)

@@ -12,12 +12,12 @@ from benchfarm.frames.frame import Frame
 from benchfarm.frames.result_frames import (
     HistoryRow,
     change_frame,
-    external_frame,
     history_frame,
     result_frame,
 )
 from benchfarm.frames.samples import Samples, load_samples
 from benchfarm.frames.speedup_frame import SpeedupFrame
+from benchfarm.imports import Imports
 from benchfarm.run import Run
 from benchfarm.run_spec import model_spec, past_time, program_matrix, read_spec
 from benchfarm.selection import select_views
@@ -35,7 +35,6 @@ from farm.wire.documents.matrices.plans import MatrixPlanView
 from farm.wire.documents.results.changes import ChangeDetail, ChangeView
 from farm.wire.documents.results.explain import CellExplanation, JobExplanation
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
-from farm.wire.documents.results.imports import ExternalResultView
 from farm.wire.documents.results.results import PlacedSeries, ResultView
 
 C = TypeVar("C", bound=StrEnum)
@@ -68,6 +67,7 @@ class Farm:
         self.variants = Variants(self.client)
         self.harnesses = Harnesses(self.client)
         self.files = StoredFiles(self.client)
+        self.imports = Imports(self.client)
 
     def __enter__(self) -> Self:
         return self
@@ -339,23 +339,6 @@ class Farm:
     def regression(self, change_id: int) -> ChangeDetail:
         """Return one change with its evidence."""
         return self.client.change(change_id)
-
-    def imports(
-        self,
-        *,
-        import_id: int | None = None,
-        model: str | None = None,
-        device: str | None = None,
-        tool: str | None = None,
-        metric: str | None = None,
-        withdrawn: bool = False,
-    ) -> Frame[ExternalResultView]:
-        """Return results that others measured, as `farm import results`; they enter no comparison."""
-        as_of = datetime.now(UTC)
-        views = self.client.external_results(
-            import_id=import_id, model=model, device=device, tool=tool, metric=metric, withdrawn=withdrawn
-        )
-        return external_frame(views, as_of=as_of)
 
     def placements(self, *, matrix: int | None = None, device: str | None = None) -> list[PlacedSeries]:
         """Return the hardware that each series ran on."""

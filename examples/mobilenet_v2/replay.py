@@ -68,7 +68,7 @@ def replay(results: Sequence[ExternalResultView]) -> str:
 def main() -> None:
     """Print the tables."""
     with Farm() as farm:
-        text = replay(list(farm.imports(model=MODEL)))
+        text = replay(list(farm.imports.results(model=MODEL)))
     if not text:
         sys.exit(
             f"no published numbers of {MODEL} were imported: farm import examples/mobilenet_v2/published.csv"

@@ -49,8 +49,8 @@ app = typer.Typer(cls=_AddsByDefault, no_args_is_help=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Given:
-    """What a call says of all its files."""
+class ImportOptions:
+    """How files are imported, and what they may not tell themselves."""
 
     harness: str | None
     device: str | None
@@ -112,10 +112,10 @@ def add(
 
     Example: farm import add results/ --device "Pixel 8"
     """
-    given = _Given(harness=harness, device=device, model=model, dry_run=dry_run)
+    options = ImportOptions(harness=harness, device=device, model=model, dry_run=dry_run)
     outcomes, hints = [], set()
     with connect() as farm:
-        for outcome in _import_all(farm, _files(paths), given):
+        for outcome in _import_all(farm, _files(paths), options):
             outcomes.append(outcome)
             if not as_json:
                 # Many files of a folder are refused for the same reason.
@@ -175,14 +175,14 @@ def _files_below(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _import_all(farm: FarmClient, paths: Sequence[Path], given: _Given) -> Iterator[_FileOutcome]:
+def _import_all(farm: FarmClient, paths: Sequence[Path], options: ImportOptions) -> Iterator[_FileOutcome]:
     first_by_digest: dict[str, Path] = {}
     for path in paths:
         try:
-            content = _content(path)
+            content = file_content(path)
             earlier = first_by_digest.setdefault(sha256(content).hexdigest(), path)
             if earlier is path:
-                yield _outcome(path, _send(farm, path, content, given))
+                yield _outcome(path, send_file(farm, path, content, options))
             else:
                 reason = f"{earlier} of this call has the same bytes"
                 yield _FileOutcome(path=str(path), outcome=ImportOutcome.DUPLICATE, reason=reason)
@@ -190,7 +190,12 @@ def _import_all(farm: FarmClient, paths: Sequence[Path], given: _Given) -> Itera
             yield _FileOutcome(path=str(path), outcome="refused", reason=error.message, hint=error.hint)
 
 
-def _content(path: Path) -> bytes:
+def file_content(path: Path) -> bytes:
+    """Return the bytes of a file to import.
+
+    Raises:
+        InvalidInput: it is none, cannot be read, or is too large.
+    """
     try:
         if not path.is_file():
             raise InvalidInput("it is no file", hint="name files, or folders with files")
@@ -205,9 +210,10 @@ def _content(path: Path) -> bytes:
     return content
 
 
-def _send(farm: FarmClient, path: Path, content: bytes, given: _Given) -> ImportAnswer:
+def send_file(farm: FarmClient, path: Path, content: bytes, options: ImportOptions) -> ImportAnswer:
+    """Import the content of a file under its name. Raises like `FarmClient.import_file`."""
     name = path.name.encode("utf-8", errors="replace").decode()
-    return farm.import_file(name, content, **asdict(given))
+    return farm.import_file(name, content, **asdict(options))
 
 
 def _outcome(path: Path, answer: ImportAnswer) -> _FileOutcome:

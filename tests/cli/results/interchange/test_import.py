@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from benchfarm import AsyncFarm, Farm
-from farm.wire.documents.results.imports import ExternalResultView, ImportView
+from benchfarm import AsyncFarm, Farm, InvalidInput
+from farm.wire.documents.results.imports import ExternalResultView, ImportOutcome, ImportView
 from tests.cli.run.test_run import run
 from tests.harness.external.samples import BENCHMARK_MODEL, FILES
 from tests.support.farm.http_farm import HttpFarm, http_farm
@@ -158,7 +158,7 @@ def test_export_and_python_client_have_the_same_numbers(
     (file,) = (tmp_path / "jsonl" / "external").glob("*.jsonl")
     assert [json.loads(line) for line in file.read_text().splitlines()] == wanted
     with Farm(farm.url) as client:
-        rows = client.imports(model="tiny-q4.gguf").to_dicts()
+        rows = client.imports.results(model="tiny-q4.gguf").to_dicts()
     assert [(row["metric"], row["value"], row["unit"], row["n"]) for row in rows] == [
         (view["metric"], view["value"], view["unit"], view["sample_count"])
         for view in wanted
@@ -168,9 +168,34 @@ def test_export_and_python_client_have_the_same_numbers(
 
     async def ask() -> int:
         async with AsyncFarm(farm.url) as client:
-            return len((await client.imports()).to_dicts())
+            return len((await client.imports.results()).to_dicts())
 
     assert asyncio.run(ask()) == len(wanted)
+
+
+def test_the_python_client_imports_lists_and_withdraws(farm: HttpFarm, folder: Path) -> None:
+    with Farm(farm.url) as client:
+        with pytest.raises(InvalidInput, match="not JSON"):
+            client.imports.add(folder / "broken.json", dry_run=True)
+        with pytest.raises(InvalidInput, match="it is no file"):
+            client.imports.add(folder)
+        assert client.imports.add(folder / "llama.json", dry_run=True).outcome is ImportOutcome.IMPORTABLE
+        assert client.imports.list() == []
+        first = client.imports.add(folder / "llama.json", device="Phone A")
+        assert client.imports.add(folder / "llama.json").outcome is ImportOutcome.DUPLICATE
+        last = client.imports.add(folder / "mlperf.json")
+        assert [file.import_id for file in client.imports.list()] == [first.import_id, last.import_id]
+        assert [file.name for file in client.imports.list(name="llama", since="1d")] == ["llama.json"]
+        withdrawn = client.imports.withdraw(last.import_id or 0, "of another phone")
+        assert withdrawn.reason == "of another phone"
+        assert len(client.imports.results()) == first.results
+
+    async def ask() -> list[str]:
+        async with AsyncFarm(farm.url) as client:
+            again = await client.imports.add(folder / "mlperf.json")
+            return [str(again.outcome), *(file.name for file in await client.imports.list(mine=True))]
+
+    assert asyncio.run(ask()) == ["imported", "llama.json", "mlperf.json", "mlperf.json"]
 
 
 def test_lists_and_reasons_are_read_in_80_columns(
