@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 from farm import __version__
 from farm.api.context import Farm
 from farm.api.http.authorization import Submitter, Viewer, telling_refusal
-from farm.api.http.pages import ListPageSize
+from farm.api.http.pages import Listed, ListPageSize
 from farm.api.http.past_times import past_time
 from farm.core.base.ids import AttemptId, CellId, MatrixId, VariantId
 from farm.core.errors import InvalidInput
@@ -28,7 +28,7 @@ from farm.services.results.explanations.attempts import attempt_view
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.interchange.energy_import import import_energy
 from farm.services.results.speedups import PAGE, list_speedups
-from farm.store.files.variants import VariantFilter, get_variant, newest_variants, variants_page
+from farm.store.files.variants import get_variant, newest_variants, variants_page
 from farm.store.matrices.search import matrices_of
 from farm.wire.base import MAX_LIST_PAGE, WIRE_VERSION, Count
 from farm.wire.documents.matrices.matrices import (
@@ -74,11 +74,9 @@ async def get_variants(
 
 @router.get("/variants/newest")
 async def get_newest_variants(
-    caller: Viewer,
+    _: Viewer,
     farm: Farm,
-    since: datetime | None = None,
-    name: str | None = Query(default=None, max_length=256),
-    mine: bool = False,
+    which: Listed,
     all: bool = False,
     before: Count | None = None,
     limit: ListPageSize = MAX_LIST_PAGE,
@@ -88,14 +86,12 @@ async def get_newest_variants(
     They are those since a time, with a text in their name, or registered by the caller; without `all`, only
     the file that new matrices run under each name.
     """
-    which = VariantFilter(
-        since=past_time("since", since, now=farm.clock.now()),
-        name=name,
-        registered_by=caller.name if mine else None,
-        replaced=all,
-    )
     return await farm.database.read_async(
-        newest_variants, which, before=None if before is None else VariantId(before), limit=limit
+        newest_variants,
+        which,
+        replaced=all,
+        before=None if before is None else VariantId(before),
+        limit=limit,
     )
 
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query
 
 from farm.api.context import Farm
 from farm.api.http.authorization import Operator, Submitter, Viewer
-from farm.api.http.pages import ListPageSize
+from farm.api.http.pages import Listed, ListPageSize
 from farm.api.http.past_times import past_time
 from farm.services.results.interchange.export import (
     ExportRange,
@@ -26,7 +26,7 @@ from farm.services.results.interchange.imports import (
     read_import,
     withdraw_import,
 )
-from farm.store.results.interchange.external_results import ExternalFilter, ImportFilter
+from farm.store.results.interchange.external_results import ExternalFilter
 from farm.wire.base import MAX_LIST_PAGE, Count
 from farm.wire.documents.results.export import (
     MAX_EXPORT_PAGE,
@@ -109,11 +109,9 @@ async def post_import(request: ImportRequest, caller: Submitter, farm: Farm) -> 
 
 @router.get("/imports")
 async def get_imports(
-    caller: Viewer,
+    _: Viewer,
     farm: Farm,
-    since: datetime | None = None,
-    name: str | None = Query(default=None, max_length=256),
-    mine: bool = False,
+    which: Listed,
     before: Count | None = None,
     limit: ListPageSize = MAX_LIST_PAGE,
 ) -> list[ImportView]:
@@ -121,11 +119,6 @@ async def get_imports(
 
     They are those since a time, with a text in their name, or imported by the caller.
     """
-    which = ImportFilter(
-        since=past_time("since", since, now=farm.clock.now()),
-        name=name,
-        imported_by=caller.name if mine else None,
-    )
     return await farm.database.read_async(import_views, which, before=before, limit=limit)
 
 

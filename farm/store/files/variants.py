@@ -1,8 +1,6 @@
 """Variants: model files by name."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from datetime import datetime
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
@@ -16,7 +14,7 @@ from farm.database.tables import artifacts, cells, variants
 from farm.database.tables import variant_files as file_rows
 from farm.database.transaction import Tx
 from farm.store.matrices import lazy_expansion
-from farm.store.newest_first import newest_first
+from farm.store.newest_first import ListFilter, matching_newest_first
 
 _MANIFEST = TypeAdapter(Manifest)
 _earlier = variants.alias("earlier")
@@ -137,32 +135,23 @@ def variants_page(connection: Connection, *, after: VariantId, limit: int) -> li
     return [to_record(Variant, row) for row in connection.execute(query)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VariantFilter:
-    """A filter of variants; None does not restrict."""
-
-    #: Registered at this time or later.
-    since: datetime | None = None
-    #: This text is in the name, in any case.
-    name: str | None = None
-    #: Who registered it.
-    registered_by: str | None = None
-    #: Files that newer ones of their name replaced, too.
-    replaced: bool = False
-
-
 def newest_variants(
-    connection: Connection, which: VariantFilter, *, before: VariantId | None = None, limit: int
+    connection: Connection,
+    which: ListFilter,
+    *,
+    replaced: bool = False,
+    before: VariantId | None = None,
+    limit: int,
 ) -> list[Variant]:
-    """Return up to `limit` matching variants, newest first: those before one, where it is given."""
-    query = newest_first(
-        _VARIANTS, variants.c.variant_id, variants.c.created_at, before=before, since=which.since
+    """Return up to `limit` matching variants, newest first: those before one, where it is given.
+
+    With `replaced`, those whose file a newer one of their name replaced are among them.
+    """
+    own = variants.c
+    query = matching_newest_first(
+        _VARIANTS, own.variant_id, own.created_at, own.name, own.registered_by, which=which, before=before
     ).limit(limit)
-    if which.name is not None:
-        query = query.where(variants.c.name.icontains(which.name, autoescape=True))
-    if which.registered_by is not None:
-        query = query.where(variants.c.registered_by == which.registered_by)
-    if not which.replaced:
+    if not replaced:
         later = variants.alias("later")
         newer = sa.and_(later.c.name == variants.c.name, later.c.variant_id > variants.c.variant_id)
         query = query.where(~sa.exists().where(newer))

@@ -12,16 +12,16 @@ from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import VariantId
 from farm.database.transaction import Tx
-from farm.presentation.text import past_moment
 from farm.services.files.programs import list_program_views
 from farm.services.results.interchange.imports import (
     external_result_views,
     get_import_view,
     import_views,
 )
-from farm.store.files.variants import VariantFilter, newest_variants
-from farm.store.results.interchange.external_results import ExternalFilter, ImportFilter
+from farm.store.files.variants import newest_variants
+from farm.store.results.interchange.external_results import ExternalFilter
 from farm.web.http.csv_response import columns_of, csv_response
+from farm.web.http.filters import Typed
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
 from farm.wire.base import MAX_LIST_PAGE, Count
@@ -35,33 +35,23 @@ _IMPORTS = 50
 _RESULTS = 200
 _RESULT_COLUMNS = tuple(ExternalResultView.model_fields)
 
-NameText = Annotated[str, Query(max_length=256)]
-TimeText = Annotated[str, Query(max_length=40)]
-
 
 @router.get("/variants")
 async def get_variants(
     request: Request,
     caller: Viewer,
+    typed: Typed,
     part: str | None = None,
-    name: NameText = "",
-    since: TimeText = "",
-    mine: bool = False,
     all: bool = False,
     before: Count | None = None,
 ) -> Response:
     """Show the registered variants, newest first."""
-    which = VariantFilter(
-        since=past_moment(since or None, option="since"),
-        name=name or None,
-        registered_by=caller.name if mine else None,
-        replaced=all,
-    )
 
     def rows(tx: Tx) -> Mapping[str, Any]:
         variants = newest_variants(
             tx.connection,
-            which,
+            typed.which,
+            replaced=all,
             before=None if before is None else VariantId(before),
             limit=MAX_LIST_PAGE,
         )
@@ -77,9 +67,9 @@ async def get_variants(
         part=part,
         parts={"rows": rows},
         title="Variants",
-        name=name,
-        since=since,
-        mine=mine,
+        name=typed.name,
+        since=typed.since,
+        mine=typed.mine,
         all=all,
         before=before,
     )
@@ -110,21 +100,14 @@ class ShownResult:
 async def get_imports(
     request: Request,
     caller: Viewer,
+    typed: Typed,
     part: str | None = None,
-    name: NameText = "",
-    since: TimeText = "",
-    mine: bool = False,
     before: Count | None = None,
 ) -> Response:
     """Show the imported files, the newest first."""
-    which = ImportFilter(
-        since=past_moment(since or None, option="since"),
-        name=name or None,
-        imported_by=caller.name if mine else None,
-    )
 
     def rows(tx: Tx) -> Mapping[str, Any]:
-        imports = import_views(tx.connection, which, before=before, limit=_IMPORTS)
+        imports = import_views(tx.connection, typed.which, before=before, limit=_IMPORTS)
         return {"imports": imports, "next": imports[-1].import_id if len(imports) == _IMPORTS else None}
 
     return await render_page(
@@ -134,9 +117,9 @@ async def get_imports(
         part=part,
         parts={"rows": rows},
         title="Imports",
-        name=name,
-        since=since,
-        mine=mine,
+        name=typed.name,
+        since=typed.since,
+        mine=typed.mine,
         before=before,
     )
 

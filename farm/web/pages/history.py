@@ -1,12 +1,11 @@
 """Pages of what changed over time: the trends of series, and the changes that the farm found."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
 from farm.api.context import Farm
@@ -26,19 +25,18 @@ from farm.presentation.changes import (
     series_times,
 )
 from farm.presentation.labels import device_name, short_labels
-from farm.presentation.text import past_moment
 from farm.presentation.trends import csv_lines
 from farm.services.results.history.changes import change_detail, list_changes
 from farm.services.results.history.trends import list_histories
-from farm.store.matrices.search import MatrixFilter, matrices_of
 from farm.store.results.interchange.external_results import has_external_results
 from farm.web.charts.trend import AxisUnit, Trend, axis_unit, speedup_trend, time_trend
 from farm.web.http.csv_response import csv_response
+from farm.web.http.filters import LabelText, Typed, TypedFilter
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
 from farm.wire.base import Count
 from farm.wire.documents.results.changes import ChangeView
-from farm.wire.documents.results.history import SeriesHistory
+from farm.wire.documents.results.history import MAX_HISTORY_PAGE, SeriesHistory
 
 router = APIRouter(route_class=PageRoute)
 
@@ -46,8 +44,6 @@ E = TypeVar("E", bound=StrEnum)
 
 _SERIES = 12
 _CHANGES = 50
-
-Filter = Annotated[str, Query(max_length=256)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,38 +80,58 @@ def _place(view: SeriesHistory) -> tuple[str, str, int]:
     return device_name(view), view.model or "", view.series_id
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesFilter:
+    """The filters of trends, as they were typed; empty ones do not restrict."""
+
+    model: str
+    device: str
+    harness: str
+    variant: str
+    typed: TypedFilter
+
+    def page(self, tx: Tx, *, after: SeriesId | None, limit: int = MAX_HISTORY_PAGE) -> list[SeriesHistory]:
+        """Return the histories of so many series behind one."""
+        return list_histories(
+            tx.connection,
+            device=self.device or None,
+            model=self.model or None,
+            harness=self.harness or None,
+            variant=self.variant or None,
+            since=self.typed.begin,
+            which=self.typed.of_matrices,
+            after=after,
+            limit=limit,
+        )
+
+
+async def _series_filter(
+    typed: Typed,
+    model: LabelText = "",
+    device: LabelText = "",
+    harness: LabelText = "",
+    variant: LabelText = "",
+) -> SeriesFilter:
+    return SeriesFilter(model=model, device=device, harness=harness, variant=variant, typed=typed)
+
+
+WantedSeries = Annotated[SeriesFilter, Depends(_series_filter)]
+
+
 @router.get("/history")
 async def get_history(
-    request: Request,
-    caller: Viewer,
-    part: str | None = None,
-    model: Filter = "",
-    device: Filter = "",
-    harness: Filter = "",
-    variant: Filter = "",
-    since: Annotated[str, Query(max_length=40)] = "",
-    name: Filter = "",
-    mine: bool = False,
-    after: Count = 0,
+    request: Request, caller: Viewer, wanted: WantedSeries, part: str | None = None, after: Count = 0
 ) -> Response:
     """Show the trend of each series: the paired ratio, and beside it the absolute time."""
-    load = _pages(
-        model=model,
-        device=device,
-        harness=harness,
-        variant=variant,
-        since=since,
-        which=matrices_of(name=name, person=caller.actor if mine else None),
-    )
 
     def trends(tx: Tx) -> Mapping[str, Any]:
-        views = load(tx.connection, after=SeriesId(after), limit=_SERIES)
+        views = wanted.page(tx, after=SeriesId(after), limit=_SERIES)
         last = views[-1].series_id if views else None
-        further = last and load(tx.connection, after=last, limit=1)
+        further = last and wanted.page(tx, after=last, limit=1)
         return {
             "trends": series_trends(views),
             "next": last if further else None,
-            "has_others": bool(model) and has_external_results(tx.connection, model=model),
+            "has_others": bool(wanted.model) and has_external_results(tx.connection, model=wanted.model),
         }
 
     return await render_page(
@@ -125,91 +141,52 @@ async def get_history(
         part=part,
         parts={"trends": trends},
         title="History",
-        model=model,
-        device=device,
-        harness=harness,
-        variant=variant,
-        since=since,
-        name=name,
-        mine=mine,
+        model=wanted.model,
+        device=wanted.device,
+        harness=wanted.harness,
+        variant=wanted.variant,
+        since=wanted.typed.since,
+        name=wanted.typed.name,
+        mine=wanted.typed.mine,
     )
 
 
 @router.get("/history.csv")
-async def get_history_csv(
-    caller: Viewer,
-    farm: Farm,
-    model: Filter = "",
-    device: Filter = "",
-    harness: Filter = "",
-    variant: Filter = "",
-    since: Annotated[str, Query(max_length=40)] = "",
-    name: Filter = "",
-    mine: bool = False,
-) -> Response:
+async def get_history_csv(_: Viewer, farm: Farm, wanted: WantedSeries) -> Response:
     """Return the points of the series, as `farm history --csv` prints them."""
-    load = _pages(
-        model=model,
-        device=device,
-        harness=harness,
-        variant=variant,
-        since=since,
-        which=matrices_of(name=name, person=caller.actor if mine else None),
-    )
 
     async def page(last: SeriesHistory | None) -> list[SeriesHistory]:
-        return await farm.database.read_async(load, after=None if last is None else last.series_id)
+        after = None if last is None else last.series_id
+        return await farm.database.read_async(farm.bind(wanted.page), after=after)
 
     return await csv_response("history", page, csv_lines)
-
-
-def _pages(
-    *, model: str, device: str, harness: str, variant: str, since: str, which: MatrixFilter | None
-) -> Callable[..., list[SeriesHistory]]:
-    """Return the function that reads a page of histories, of `limit` series behind the one `after`.
-
-    Raises:
-        InvalidInput: the time is none.
-    """
-    return partial(
-        list_histories,
-        device=device or None,
-        model=model or None,
-        harness=harness or None,
-        variant=variant or None,
-        since=past_moment(since or None, option="since"),
-        which=which,
-    )
 
 
 @router.get("/changes")
 async def get_changes(
     request: Request,
     caller: Viewer,
+    typed: Typed,
     part: str | None = None,
-    since: Annotated[str, Query(max_length=40)] = "",
-    model: Filter = "",
-    device: Filter = "",
-    cause: Filter = "",
-    state: Filter = "",
-    name: Filter = "",
-    mine: bool = False,
+    model: LabelText = "",
+    device: LabelText = "",
+    cause: LabelText = "",
+    state: LabelText = "",
     all: bool = False,
     after: Count | None = None,
 ) -> Response:
     """Show what became slower, or every change: since when, by how much, where, and because of what."""
-    begin = past_moment(since or None, option="since")
     of_cause, of_state = _chosen(ChangeCause, cause, "cause"), _chosen(ChangeState, state, "state")
 
     def rows(tx: Tx) -> Mapping[str, Any]:
         changes = list_changes(
             tx.connection,
-            since=begin,
+            since=typed.begin,
             model=model or None,
             device=device or None,
             cause=of_cause,
             state=of_state,
-            which=matrices_of(name=name, person=caller.actor if mine else None),
+            which=typed.of_matrices,
             all=all,
             after=after,
             limit=_CHANGES,
@@ -226,15 +203,15 @@ async def get_changes(
         part=part,
         parts={"rows": rows},
         title="Changes" if all else "Regressions",
-        since=since,
+        since=typed.since,
         model=model,
         device=device,
         cause=cause,
         causes=[*ChangeCause],
         state=state,
         states=[*ChangeState],
-        name=name,
-        mine=mine,
+        name=typed.name,
+        mine=typed.mine,
         all=all,
     )
 

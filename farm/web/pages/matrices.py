@@ -1,7 +1,7 @@
 """Pages of matrices: the list, and one with its cells by device."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -16,7 +16,7 @@ from farm.database.transaction import Tx
 from farm.presentation.cell_state import cell_state, progress_text, refusal_text, refusals
 from farm.presentation.jobs.pending import PendingReport
 from farm.presentation.labels import device_name, short_labels
-from farm.presentation.text import past_moment, time_left_text
+from farm.presentation.text import time_left_text
 from farm.services.jobs.pending_reasons import devices_waiting
 from farm.services.matrices.cell_views import CellLine
 from farm.services.matrices.views import (
@@ -27,6 +27,7 @@ from farm.services.matrices.views import (
 )
 from farm.store.matrices.search import MatrixFilter
 from farm.web.http.csv_response import columns_of, csv_response
+from farm.web.http.filters import Typed
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
 from farm.wire.base import Count
@@ -97,18 +98,12 @@ async def get_matrices(
     request: Request,
     caller: Viewer,
     farm: Farm,
+    typed: Typed,
     part: str | None = None,
-    name: Annotated[str, Query(max_length=256)] = "",
-    since: Annotated[str, Query(max_length=40)] = "",
-    mine: bool = False,
     before: Count | None = None,
 ) -> Response:
     """Show matrices, the newest first."""
-    which = MatrixFilter(
-        since=past_moment(since or None, option="since"),
-        name=name or None,
-        submitted_by=caller.actor if mine else None,
-    )
+    which = replace(typed.of_matrices or MatrixFilter(), since=typed.begin)
 
     def rows(tx: Tx) -> Mapping[str, Any]:
         matrices = list_matrix_lines(
@@ -127,9 +122,9 @@ async def get_matrices(
         part=part,
         parts={"rows": rows},
         title="Matrices",
-        name=name,
-        since=since,
-        mine=mine,
+        name=typed.name,
+        since=typed.since,
+        mine=typed.mine,
         before=before,
     )
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
 from farm.api.context import Farm
@@ -27,6 +27,7 @@ from farm.store.matrices.search import MatrixFilter, matrices_of
 from farm.store.results.interchange.external_results import has_external_results
 from farm.web.charts.forest_blocks import group_blocks, speedup_blocks
 from farm.web.http.csv_response import columns_of, csv_response, csv_table_response
+from farm.web.http.filters import LabelText, ShortText, TimeText
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import Load, render_page
 from farm.wire.base import Count
@@ -71,10 +72,6 @@ _CSV_COLUMNS = (
 _GROUP_COLUMNS = tuple(GroupSpeedupView.model_fields)
 #: Devices, or groups of them, of one candidate on a page.
 _GROUPS = 200
-
-ShortText = Annotated[str, Query(max_length=128)]
-LabelText = Annotated[str, Query(max_length=256)]
-TimeText = Annotated[str, Query(max_length=40)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

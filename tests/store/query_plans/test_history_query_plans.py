@@ -11,12 +11,12 @@ from farm.database.engine import Database
 from farm.database.transaction import Tx
 from farm.services.matrices.views import list_matrix_summaries
 from farm.store.files import variants
-from farm.store.files.variants import VariantFilter
 from farm.store.jobs.counts import incomplete_cells
 from farm.store.matrices import coverage, matrices
 from farm.store.matrices.candidates import CandidateFilter, labels_of_matrix, page_of_labelled
 from farm.store.matrices.matrices import planned_baselines
 from farm.store.matrices.search import MatrixFilter, index_names, list_matrices
+from farm.store.newest_first import ListFilter
 from farm.store.results import past_pairs
 from farm.store.results.history import (
     changes,
@@ -31,7 +31,6 @@ from farm.store.results.history.newest_points import DeviceTrait, SlotPair
 from farm.store.results.history.points import PairKey
 from farm.store.results.history.stale_points import MeasuredSession, pending_sessions, sessions_behind
 from farm.store.results.interchange import external_results
-from farm.store.results.interchange.external_results import ImportFilter
 from farm.store.results.past_pairs import SeriesPast, past_measurements
 from tests.store.query_plans.test_sqlite_query_plans import PHONE, is_table_scan, plans
 from tests.support.database.sample_rows import NOW
@@ -168,19 +167,19 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
         "standing_cells",
     ),
     "variant list --since": (
-        lambda c: variants.newest_variants(c, VariantFilter(since=LATER), limit=9),
+        lambda c: variants.newest_variants(c, ListFilter(since=LATER), limit=9),
         "ix_variants_created_at (created_at>?)",
     ),
     "variant list --mine": (
-        lambda c: variants.newest_variants(c, VariantFilter(registered_by="ann"), limit=9),
+        lambda c: variants.newest_variants(c, ListFilter(person="ann"), limit=9),
         "ix_variants_registered_by (registered_by=?)",
     ),
     "import list --since": (
-        lambda c: external_results.newest_imports(c, ImportFilter(since=NOW), limit=9),
+        lambda c: external_results.newest_imports(c, ListFilter(since=NOW), limit=9),
         "ix_imports_imported_at (imported_at>?)",
     ),
     "import list --mine": (
-        lambda c: external_results.newest_imports(c, ImportFilter(imported_by="ann"), limit=9),
+        lambda c: external_results.newest_imports(c, ListFilter(person="ann"), limit=9),
         "ix_imports_imported_by (imported_by=?)",
     ),
     "history --name: the series of few matrices": (
@@ -254,8 +253,8 @@ def test_matrices_of_a_short_text_are_read_newest_first_until_there_are_enough(
 @pytest.mark.parametrize(
     "query",
     [
-        lambda c: variants.newest_variants(c, VariantFilter(name="of no variant"), limit=9),
-        lambda c: external_results.newest_imports(c, ImportFilter(name="f"), limit=9),
+        lambda c: variants.newest_variants(c, ListFilter(name="of no variant"), limit=9),
+        lambda c: external_results.newest_imports(c, ListFilter(name="f"), limit=9),
     ],
     ids=["variants", "imports"],
 )

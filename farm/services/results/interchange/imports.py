@@ -14,8 +14,9 @@ from farm.harness.external.results import ExternalFile, check_text
 from farm.harness.registry import get_harness
 from farm.services.files.harnesses import adapter_of
 from farm.store.files.programs import current_programs
+from farm.store.newest_first import ListFilter
 from farm.store.results.interchange import external_results
-from farm.store.results.interchange.external_results import ExternalFilter, ImportFilter
+from farm.store.results.interchange.external_results import ExternalFilter
 from farm.wire.documents.results.export import json_text
 from farm.wire.documents.results.imports import (
     ExternalResultView,
@@ -134,7 +135,7 @@ def withdraw_import(tx: Tx, import_id: int, reason: str) -> ImportView:
 
 
 def import_views(
-    connection: Connection, which: ImportFilter, *, before: int | None = None, limit: int
+    connection: Connection, which: ListFilter, *, before: int | None = None, limit: int
 ) -> list[ImportView]:
     """Return a page of imported files, newest first: those before one; withdrawn ones, too."""
     rows = external_results.newest_imports(connection, which, before=before, limit=limit)

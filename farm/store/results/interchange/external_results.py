@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,20 +12,8 @@ from farm.core.operations.event import FarmEvent
 from farm.database.tables import external_results, imports
 from farm.database.transaction import Tx
 from farm.harness.external.results import ExternalFile
-from farm.store.newest_first import newest_first
+from farm.store.newest_first import ListFilter, matching_newest_first
 from farm.store.operations.events import record_event, record_if_moved
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportFilter:
-    """A filter of imported files; None does not restrict."""
-
-    #: Imported at this time or later.
-    since: datetime | None = None
-    #: This text is in the file's name, in any case.
-    name: str | None = None
-    #: Who imported it.
-    imported_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,17 +88,20 @@ def find_import_of(connection: Connection, digest: Digest) -> int | None:
 
 
 def newest_imports(
-    connection: Connection, which: ImportFilter, *, before: int | None = None, limit: int
+    connection: Connection, which: ListFilter, *, before: int | None = None, limit: int
 ) -> list[dict[str, Any]]:
     """Return up to `limit` matching files, newest first: those before one, where it is given."""
-    query = newest_first(
-        sa.select(imports), imports.c.import_id, imports.c.imported_at, before=before, since=which.since
-    ).limit(limit)
-    if which.name is not None:
-        query = query.where(imports.c.name.icontains(which.name, autoescape=True))
-    if which.imported_by is not None:
-        query = query.where(imports.c.imported_by == which.imported_by)
-    return [dict(row) for row in connection.execute(query).mappings()]
+    own = imports.c
+    query = matching_newest_first(
+        sa.select(imports),
+        own.import_id,
+        own.imported_at,
+        own.name,
+        own.imported_by,
+        which=which,
+        before=before,
+    )
+    return [dict(row) for row in connection.execute(query.limit(limit)).mappings()]
 
 
 def find_import(connection: Connection, import_id: int) -> dict[str, Any] | None:

@@ -17,7 +17,8 @@ from farm.services.results.interchange.imports import (
     read_import,
     withdraw_import,
 )
-from farm.store.results.interchange.external_results import ExternalFilter, ImportFilter
+from farm.store.newest_first import ListFilter
+from farm.store.results.interchange.external_results import ExternalFilter
 from farm.wire.documents.results.imports import ExternalResultView, ImportAnswer, ImportOutcome, ImportRequest
 from tests.harness.external.samples import AI_HUB, FILES, json_bytes
 from tests.support.farm.service_fixture import FarmRig
@@ -109,15 +110,15 @@ def test_what_was_withdrawn_is_shown_only_on_request_and_can_be_imported_again(f
     assert {result.device for result in views(farm)} == {"Phone A"}
     both = [again.import_id, first.import_id]
     for which, found in (
-        (ImportFilter(), both),
-        (ImportFilter(since=farm.clock.now(), name="AI_HUB", imported_by="ann"), both),
-        (ImportFilter(since=farm.clock.now() + timedelta(seconds=1)), []),
-        (ImportFilter(name="llama"), []),
-        (ImportFilter(imported_by="ben"), []),
+        (ListFilter(), both),
+        (ListFilter(since=farm.clock.now(), name="AI_HUB", person="ann"), both),
+        (ListFilter(since=farm.clock.now() + timedelta(seconds=1)), []),
+        (ListFilter(name="llama"), []),
+        (ListFilter(person="ben"), []),
     ):
         assert [view.import_id for view in farm.read(import_views, which, limit=10)] == found
-    assert [view.import_id for view in farm.read(import_views, ImportFilter(), limit=1)] == both[:1]
-    older = farm.read(import_views, ImportFilter(), before=again.import_id, limit=10)
+    assert [view.import_id for view in farm.read(import_views, ListFilter(), limit=1)] == both[:1]
+    older = farm.read(import_views, ListFilter(), before=again.import_id, limit=10)
     assert [view.import_id for view in older] == both[1:]
 
 
