@@ -163,3 +163,21 @@ def test_what_stands_in_a_row_is_equally_high_in_any_state(
             assert len({box["height"] for each in shown.all()[:2] if (box := each.bounding_box())}) == 1
     finally:
         context.close()
+
+
+def test_filters_leave_room_for_numbers_on_a_narrow_screen(browser: Browser, pages: PageFarm) -> None:
+    context = browser.new_context(viewport={"width": 360, "height": 800})
+    try:
+        tab = visit(context, pages.url)
+        tab.open("/speedups")
+        form = tab.page.locator("form.filters").bounding_box()
+        assert form is not None
+        assert form["height"] < 500
+        for field in tab.page.locator("form.filters label:not(.check) > *").all():
+            box = field.bounding_box()
+            assert box is not None
+            assert box["width"] >= 140
+            assert box["x"] + box["width"] <= 344
+        assert tab.page.evaluate("document.documentElement.scrollWidth") <= 360
+    finally:
+        context.close()
