@@ -48,7 +48,7 @@ def create_app_with_pages(config: FarmConfig, clock: Clock) -> FastAPI:
     """Build the application of a farm that people open in a browser, too."""
     app = create_app(config, clock, let_in=identify_visitor, is_open=is_open, secret_of=secret_of)
     for router in PAGE_ROUTERS:
-        app.include_router(router)
+        app.router.routes.extend(router.routes)
     app.add_exception_handler(HTTPException, on_unknown_page)
     app.mount("/static", StaticFiles(directory=STATIC_FOLDER))
     if config.needs_tokens:

@@ -31,12 +31,12 @@ class DescribedApp(FastAPI):
     """An application of some routers, whose description names the roles of each call."""
 
     def __init__(self, routers: Sequence[APIRouter], **settings: Any) -> None:
-        super().__init__(version=__version__, **settings)
+        # Their routes as they are: `include_router` would build each once more, in the first request.
+        routes = [route for router in routers for route in router.routes]
+        super().__init__(version=__version__, routes=routes, **settings)
         self._front: ASGIApp = super().__call__
         self._routers = routers
         self._is_building = asyncio.Lock()
-        for router in routers:
-            self.include_router(router)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._front(scope, receive, send)
