@@ -43,8 +43,6 @@ for name in ("FARM_TOKEN", "FARM_TOKEN_FILE"):
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-_TEMPLATE = "migrated"
-
 
 def pytest_configure(config: pytest.Config) -> None:
     """Add what this project wants of a test run."""
@@ -112,8 +110,8 @@ def postgres(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> "Itera
         with one_at_a_time(folder):
             if not (data := folder / "data").exists():
                 with running_postgres(keep=data) as server:
-                    server.execute(f"CREATE DATABASE {_TEMPLATE}")
-                    engine = create_engine(server.url(_TEMPLATE))
+                    server.execute("CREATE DATABASE migrated")
+                    engine = create_engine(server.url("migrated"))
                     upgrade(engine)
                     engine.dispose()
         with running_postgres(begin_with=data) as server:
@@ -125,17 +123,10 @@ def postgres(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> "Itera
 @pytest.fixture(params=["sqlite", "postgresql"])
 def any_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """An empty database of each kind that a farm can keep its rows in."""
-    if request.param == "sqlite":
-        from farm.database.engine import sqlite_url
-        from tests.support.database.migrated_database import put_migrated
+    from tests.support.database.database_fixtures import any_database
 
-        path = tmp_path / "farm.sqlite3"
-        put_migrated(path)
-        yield sqlite_url(path)
-    else:
-        server = request.getfixturevalue("postgres")
-        with server.database(_TEMPLATE) as name:
-            yield server.url(name)
+    with any_database(request, tmp_path) as url:
+        yield url
 
 
 @pytest.fixture(autouse=True)

@@ -168,13 +168,13 @@ BROKEN: dict[str, Sequence[Insert]] = {
     ],
     "uq_cells_matrix_id_cell_index": [(tables.cells, {**CELL, "cell_index": 0})],
     "uq_measurements_one_accepted_per_job": [
-        (tables.attempts, ATTEMPT),
-        (tables.attempts, {**ATTEMPT, "state": "lost", "fence": 2}),
+        (tables.attempts, {**ATTEMPT, "attempt_id": 1}),
+        (tables.attempts, {**ATTEMPT, "state": "lost", "fence": 2, "attempt_id": 2}),
         (tables.measurements, MEASUREMENT),
         (tables.measurements, {**MEASUREMENT, "attempt_id": 2}),
     ],
     "uq_measurements_attempt_id_parser_version_retraction": [
-        (tables.attempts, ATTEMPT),
+        (tables.attempts, {**ATTEMPT, "attempt_id": 1}),
         (tables.measurements, MEASUREMENT),
         (tables.measurements, {**MEASUREMENT, "accepted": False}),
     ],
@@ -208,7 +208,7 @@ BROKEN: dict[str, Sequence[Insert]] = {
     "ck_imports_format_known": [(tables.imports, {**IMPORT, "format": "a spreadsheet"})],
     "ck_imports_withdrawn_for_a_reason": [(tables.imports, {**IMPORT, "withdrawn_at": NOW})],
     "uq_external_results_import_id_position": [
-        (tables.imports, IMPORT),
+        (tables.imports, {**IMPORT, "import_id": 1}),
         (tables.external_results, EXTERNAL_RESULT),
         (tables.external_results, {**EXTERNAL_RESULT, "value": 2.0}),
     ],
@@ -228,7 +228,7 @@ BROKEN: dict[str, Sequence[Insert]] = {
         (tables.point_progress, {"progress_id": 2, "measurement_id": 0, "version": 0})
     ],
     "uq_evidence_attempt_id_report_digest": [
-        (tables.attempts, ATTEMPT),
+        (tables.attempts, {**ATTEMPT, "attempt_id": 1}),
         (tables.evidence, EVIDENCE),
         (tables.evidence, {**EVIDENCE, "counted": False}),
     ],

@@ -1,5 +1,7 @@
 """The database itself forbids what must never be, whoever writes."""
 
+from collections.abc import Iterator
+
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -10,24 +12,30 @@ from farm.database import tables
 from farm.database.engine import Database
 from farm.database.tables import metadata
 from tests.database.broken_rows import BROKEN
-from tests.support.database.sample_rows import ATTEMPT, JOB, MEASUREMENT, SESSION, add
+from tests.support.database.database_fixtures import any_database, opened
+from tests.support.database.sample_rows import ATTEMPT, JOB, MEASUREMENT, SESSION, add, add_rows
 
 pytestmark = pytest.mark.on_postgresql
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """As `filled`, for tests whose writes are all refused."""
+    with any_database(request, tmp_path_factory.mktemp("shared")) as url, opened(url) as database:
+        database.write(add_rows)
+        yield database
+
+
 @pytest.mark.parametrize("rule", BROKEN)
 @pytest.mark.invariant("I1", "I2", "I3", "I4", "I17", "I18")
-def test_the_database_refuses_what_breaks_the_rule(filled: Database, rule: str) -> None:
-    *before, broken = BROKEN[rule]
-
-    def prepare(connection: Connection) -> None:
-        for table, row in before:
+def test_the_database_refuses_what_breaks_the_rule(shared: Database, rule: str) -> None:
+    def write(connection: Connection) -> None:
+        for table, row in BROKEN[rule]:
             add(connection, table, row)
 
-    filled.write(prepare)
     with pytest.raises(IntegrityError) as caught:
-        filled.write(add, *broken)
-    assert named(rule, filled) in str(caught.value.orig), caught.value.orig
+        shared.write(write)
+    assert named(rule, shared) in str(caught.value.orig), caught.value.orig
 
 
 def named(rule: str, database: Database) -> str:

@@ -42,6 +42,7 @@ def can_hide_files() -> bool:
         return False
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not can_hide_files(), reason="this machine gives users no mount namespace")
 def test_a_farm_without_any_shell_starts_answers_and_stops(tmp_path: Path) -> None:
     shells = [*removed_shells(), "/bin/mksh", "/bin/ksh", "/bin/zsh", "/bin/busybox"]

@@ -63,6 +63,7 @@ def test_no_other_user_can_read_what_a_farm_and_its_agent_write(
         farm.stop()
 
 
+@pytest.mark.long
 @pytest.mark.invariant("I19")
 def test_a_team_gets_its_tokens_and_uses_them(tmp_path: Path) -> None:
     farm = FarmProcess(tmp_path / "lab", environment={"FARM_REQUIRE_TOKENS": "1"})

@@ -24,6 +24,8 @@ from tests.support.farm.processes import (
     running_phones,
 )
 
+pytestmark = pytest.mark.long
+
 
 @dataclass(frozen=True)
 class Lab:
@@ -148,7 +150,6 @@ def refuses_what_disturbs_others(lab: Lab) -> None:
     assert lab.agent.adb_server_pid() == before
 
 
-@pytest.mark.long
 def test_adb_without_a_hold_says_how_to_get_one(one_lab: Lab) -> None:
     refused = one_lab.adb("shell", "true")
     assert refused.returncode == 2
@@ -158,7 +159,6 @@ def test_adb_without_a_hold_says_how_to_get_one(one_lab: Lab) -> None:
     )
 
 
-@pytest.mark.long
 def test_a_hold_ends_automatically_and_the_phone_is_checked(lab: Lab) -> None:
     assert lab.command("device", "reserve", "bench-a", "--for", "1s").returncode == 0
     with lab.farm.client() as client:
@@ -167,7 +167,6 @@ def test_a_hold_ends_automatically_and_the_phone_is_checked(lab: Lab) -> None:
         assert [attempt.kind for attempt in client.device("bench-a").attempts] == ["check", "check"]
 
 
-@pytest.mark.long
 def test_adb_for_a_phone_of_another_machine_says_what_to_run_there(lab: Lab) -> None:
     assert lab.command("device", "reserve", "bench-a", "--for", "1h").returncode == 0
     lab.farm.database.write(
@@ -188,7 +187,6 @@ def test_the_cache_of_a_phone_is_freed_by_its_agent(one_lab: Lab) -> None:
     assert json.loads(again.stdout)["freed_bytes"] == 0
 
 
-@pytest.mark.long
 def test_a_phone_shows_its_label_while_nothing_runs_on_it(one_lab: Lab) -> None:
     matrix_id = benchmark(one_lab.farm, steady_program(0.2))
     one_lab.farm.await_matrix(matrix_id, within_s=120.0)
@@ -204,7 +202,6 @@ def test_a_phone_shows_its_label_while_nothing_runs_on_it(one_lab: Lab) -> None:
         asked.communicate()
 
 
-@pytest.mark.long
 def test_a_device_action_for_a_phone_that_is_away_stays_asked_for_when_its_person_leaves(lab: Lab) -> None:
     lab.agent.stop()
     with lab.start("device", "identify", "bench-a") as asked, lab.farm.client() as client:

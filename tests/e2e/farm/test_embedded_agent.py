@@ -23,6 +23,7 @@ _SEVERAL = "/api/v1/agent/attempts/reports"
 _ATTEMPTS = "SELECT count(*) FROM attempts JOIN jobs USING (job_id)"
 
 
+@pytest.mark.long
 def test_the_embedded_agent_uses_every_route_of_the_agent_protocol(tmp_path: Path) -> None:
     with running_farm_with_agent(FarmProcess(tmp_path / "farm", command=_FARM)) as farm:
         with farm.client() as client:

@@ -122,6 +122,7 @@ def test_a_program_of_ones_own_is_timed_on_every_phone(farm: FarmProcess, tmp_pa
     assert max(map(len, lines)) <= 80
 
 
+@pytest.mark.long
 def test_what_a_program_prints_may_be_read_instead(farm: FarmProcess, tmp_path: Path) -> None:
     script(tmp_path, "my_bench", BENCH)
     reads = ["--time", "took ([0-9.]+) us", "--metric", "memory=peak memory: ([0-9.]+) MB lower"]
@@ -133,6 +134,7 @@ def test_what_a_program_prints_may_be_read_instead(farm: FarmProcess, tmp_path: 
     assert "One round: no interval and no verdict" in plain.stderr
 
 
+@pytest.mark.long
 def test_a_generic_harness_runs_a_model_on_its_backends(farm: FarmProcess, tmp_path: Path) -> None:
     (tmp_path / "infer.yaml").write_text(DEFINITION)
     farm.cli(
@@ -174,6 +176,7 @@ def test_the_file_that_made_it_slower_is_found_among_versions(farm: FarmProcess,
     assert farm.cli("bisect", *words) == found
 
 
+@pytest.mark.long
 def test_a_program_that_fails_is_told_with_the_command_that_shows_what_it_printed(
     farm: FarmProcess, tmp_path: Path
 ) -> None:

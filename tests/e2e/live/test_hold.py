@@ -18,6 +18,8 @@ from farm.cli.devices.live.tracker import RPC_MAGIC, TRACKER_MAGIC, TrackerCode
 from tests.e2e.farm.test_device_reservation import Lab, running_lab
 from tests.support.farm.processes import eventually
 
+pytestmark = pytest.mark.long
+
 #: Like ours it ends with its input, or when the time is over; the last line goes to the command.
 PROGRAM = """#!/bin/sh
 [ "${1%%=*}" = --serve ] || exit 1
@@ -152,7 +154,6 @@ def test_on_another_machine_the_phone_is_not_reserved(one_lab: Lab) -> None:
     assert "reserved" not in refused.stderr
 
 
-@pytest.mark.long
 def test_a_second_command_for_the_phone_is_refused_and_the_first_goes_on(one_lab: Lab) -> None:
     with held(one_lab) as (command, port), session_of(port) as session:
         second = one_lab.command("live", "tvm", "bench-a")
@@ -168,7 +169,6 @@ def test_a_second_command_for_the_phone_is_refused_and_the_first_goes_on(one_lab
     assert "'pixel 8' is no key" in refused.stderr
 
 
-@pytest.mark.long
 def test_bytes_of_a_session_arrive_in_both_directions_as_they_were_sent(one_lab: Lab) -> None:
     content = os.urandom(2_000_000)
     with held(one_lab) as (_, port), session_of(port) as session:
@@ -201,7 +201,6 @@ def test_a_command_that_is_killed_leaves_no_session_on_the_phone(one_lab: Lab) -
         assert "is back in the pool" in command.communicate(timeout=60)[1]
 
 
-@pytest.mark.long
 def test_a_reservation_that_another_person_ends_ends_the_session(one_lab: Lab) -> None:
     with held(one_lab) as (command, port), session_of(port) as session:
         assert echoed(session, b"here") == b"here"
@@ -213,7 +212,6 @@ def test_a_reservation_that_another_person_ends_ends_the_session(one_lab: Lab) -
     assert is_quiet(one_lab)
 
 
-@pytest.mark.long
 def test_the_time_of_a_hold_bounds_its_sessions(one_lab: Lab) -> None:
     with held(one_lab, "--for", "20s") as (command, port), session_of(port, " -timeout=600") as session:
         assert echoed(session, b"here") == b"here"
@@ -226,7 +224,6 @@ def test_the_time_of_a_hold_bounds_its_sessions(one_lab: Lab) -> None:
         eventually(lambda: client.device("bench-a").reserved_by is None, "the reservation has ended")
 
 
-@pytest.mark.long
 def test_another_persons_phone_is_not_taken(one_lab: Lab) -> None:
     assert one_lab.command("device", "reserve", "bench-a", "--for", "1h", FARM_USER="bert").returncode == 0
     refused = one_lab.command("live", "tvm", "bench-a")
@@ -237,7 +234,6 @@ def test_another_persons_phone_is_not_taken(one_lab: Lab) -> None:
     assert one_lab.command("device", "release", "bench-a", FARM_USER="bert").returncode == 0
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("code", [0, 1])
 def test_a_program_that_serves_nothing_is_named_and_the_phone_released(
     one_lab: Lab, tmp_path: Path, code: int

@@ -22,6 +22,8 @@ from tests.support.farm.processes import (
 )
 from tests.support.invariants.invariants import check_invariants
 
+pytestmark = pytest.mark.long
+
 HARNESS = "speed_benchmark_torch"
 #: Prints what the tool prints, with numbers from the files that lie beside it.
 SCRIPT = rb"""#!/bin/sh

@@ -17,7 +17,7 @@ from tests.support.farm.processes import CHECKOUT, FarmProcess, eventually, runn
 from tests.support.harness.nnapi_reference import shared_nnapi_library
 
 # It compiles the library and starts a farm.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 _UP = (sys.executable, "-m", "farm.cli.shell.main", "up", "--virtual", "1", "--virtual-nnapi")
 #: CONV_2D, RELU, DEPTHWISE_CONV_2D, AVERAGE_POOL_2D, RESHAPE and FULLY_CONNECTED.
@@ -117,7 +117,6 @@ print(json.dumps([float((actual - expected).abs().max()), float(torch.corrcoef(b
 """
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("precision", [Precision.FLOAT32, Precision.INT8_CORE, Precision.INT8_FULL])
 def test_mobilenet_v2_computes_what_torch_does(
     tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, worker_id: str, precision: Precision

@@ -9,6 +9,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
+from farm.client.certificates import trusted_certificates
 from farm.core.operations.role import Role
 from farm.core.operations.sign_in import Identity
 from farm.database.tables import access_tokens
@@ -29,14 +30,16 @@ def browser(farm: HttpFarm) -> Iterator[httpx.Client]:
 
 
 def new_browser(farm: HttpFarm) -> httpx.Client:
-    return httpx.Client(base_url=farm.url, trust_env=False, headers=HTML, timeout=30)
+    certificates = trusted_certificates(farm.url)
+    return httpx.Client(base_url=farm.url, verify=certificates, trust_env=False, headers=HTML, timeout=30)
 
 
 def callback(browser: httpx.Client, next_path: str = "/devices") -> str:
     """Where the provider sends the browser back to."""
     there = browser.get("/login/oidc", params={"next": next_path})
     assert there.status_code == 303, there.text
-    back = httpx.get(there.headers["location"], trust_env=False)
+    location = there.headers["location"]
+    back = httpx.get(location, verify=trusted_certificates(location), trust_env=False)
     return str(back.headers["location"])
 
 

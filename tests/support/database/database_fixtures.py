@@ -12,6 +12,19 @@ from tests.support.database.sample_rows import add_rows
 
 
 @contextmanager
+def any_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+    """An empty database, migrated, of the kind that a fixture's parameter names."""
+    if request.param == "sqlite":
+        path = folder / "farm.sqlite3"
+        put_migrated(path)
+        yield sqlite_url(path)
+    else:
+        server = request.getfixturevalue("postgres")
+        with server.database("migrated") as name:
+            yield server.url(name)
+
+
+@contextmanager
 def opened(url: str, *, busy_ms: int = BUSY_MS) -> Iterator[Database]:
     """A migrated database."""
     database = Database(url, busy_ms=busy_ms)

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 
 from farm.api.context import Context
 from farm.api.http.server import bind_socket, url_of
+from farm.client.certificates import trusted_certificates
 from farm.clock import SystemClock
 from farm.config import FarmConfig
 from farm.core.operations.role import Role
@@ -108,7 +109,7 @@ def http_farm(data_dir: Path, **config: Any) -> Iterator[HttpFarm]:
     app = create_app_with_pages(settings, SystemClock())
     with (
         served(app) as (url, loop),
-        httpx.Client(base_url=url, trust_env=False, timeout=120) as http,
+        httpx.Client(base_url=url, verify=trusted_certificates(url), trust_env=False, timeout=120) as http,
     ):
         yield HttpFarm(url=url, app=app, http=http, loop=loop)
 

@@ -13,7 +13,7 @@ from tests.web.conftest import PageFarm
 from tests.web.test_pages import PATHS
 
 #: One of each kind, for the quick tier.
-_QUICK = ("/", "/matrices/1", "/speedups", "/attempts/3")
+_QUICK = ("/", "/speedups")
 
 
 def violations(found: dict[str, Any]) -> list[str]:
@@ -117,6 +117,7 @@ def test_the_keyboard_reaches_content_and_pages(browser: Browser, pages: PageFar
         context.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("path", ["/attempts/3", "/cells/2"])
 def test_the_axes_of_a_run_are_readable_at_any_width(
