@@ -16,7 +16,7 @@ def trusted_certificates(url: str) -> ssl.SSLContext:
     Without TLS it trusts none.
     """
     if not url.startswith("https:"):
-        # Trusts nobody, and is made at once: reading the authorities takes 20 ms, which every command would.
+        # Trusts no one, and is made at once: each command would spend 20 ms on reading the authorities.
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context = httpx.create_ssl_context()
     # A company's own authority is installed there.

@@ -131,6 +131,7 @@ def test_no_entry_point_takes_quadratic_time_on_hostile_texts() -> None:
     assert slow_readers(25) == {}
 
 
+@pytest.mark.long
 def test_quadratic_time_is_noticed_and_linear_time_is_not() -> None:
     quadratic, linear = re.compile("<!--.*?-->"), re.compile(r"<!--.*?(?:-->|\Z)")
     grown = growth(quadratic.findall, repeated("<!--"))

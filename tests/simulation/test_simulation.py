@@ -11,12 +11,12 @@ import pytest
 from tests.simulation.run import Event, play
 from tests.support.database.postgres import PostgresServer
 from tests.support.farm.service_fixture import FarmRig
+from tests.support.session.tiers import quick_first
 
 # A machine that is busy with everything else takes long for what is seconds' work.
 pytestmark = pytest.mark.timeout(1200)
 
-SEEDS = range(2)
-FURTHER_SEEDS = range(2, 4)
+SEEDS = range(4)
 #: Played on both databases, to compare.
 ALIKE = (100,)
 TROUBLED_S = 300.0
@@ -25,9 +25,7 @@ TROUBLED_S = 300.0
 @pytest.mark.invariant("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I10")
 @pytest.mark.invariant("I11", "I12", "I13", "I14", "I16", "I17", "I18", "I20", "I21")
 @pytest.mark.fault(1, 2, 3, 4, 22, 23, 24, 25, 27, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 43)
-@pytest.mark.parametrize(
-    "seed", [*SEEDS, *(pytest.param(seed, marks=pytest.mark.long) for seed in FURTHER_SEEDS)]
-)
+@pytest.mark.parametrize("seed", quick_first(SEEDS))
 def test_whatever_goes_wrong_no_promise_breaks_and_in_peace_all_work_ends(
     seed: int, any_database_url: str, tmp_path: Path
 ) -> None:

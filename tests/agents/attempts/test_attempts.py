@@ -171,6 +171,7 @@ async def test_a_run_outlives_its_agent_and_is_adopted_after_a_restart(
     assert evidence.before is not None
 
 
+@pytest.mark.long
 @pytest.mark.invariant("I8")
 async def test_a_run_the_farm_gave_up_in_between_is_ended_after_a_restart(
     config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm, tmp_path: Path
@@ -203,6 +204,7 @@ async def test_a_killed_adb_server_costs_no_run(
         await played.until(lambda: played.cleaned(phone.serial) == 1)
 
 
+@pytest.mark.long
 @pytest.mark.fault(16)
 async def test_another_adb_that_would_end_the_server_does_not_and_costs_no_run(
     config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm, tmp_path: Path

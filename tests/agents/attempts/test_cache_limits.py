@@ -31,6 +31,7 @@ def on_host(config: AgentConfig) -> set[str]:
     return {path.name for path in (config.data_dir / "cache").iterdir()}
 
 
+@pytest.mark.long
 async def test_a_plan_larger_than_both_caches_runs_and_the_next_one_takes_its_place(
     small: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm
 ) -> None:

@@ -90,6 +90,7 @@ async def test_an_active_run_is_not_cleaned_away(
         assert (await played.reported(7)).stdout == "fine\n"
 
 
+@pytest.mark.long
 @pytest.mark.fault(14)
 async def test_a_phone_that_cannot_be_cleaned_says_why_until_it_is_clean(
     played: FarmThatWantsOrder, config: AgentConfig, phone: VirtualDeviceHandle

@@ -226,6 +226,7 @@ async def test_a_phone_that_heats_up_in_mid_run_shows_it_and_keeps_the_next_run_
     assert "thermal status SEVERE" in ending.reason
 
 
+@pytest.mark.long
 @pytest.mark.fault(46)
 async def test_a_clock_that_is_limited_in_mid_run_shows_and_keeps_the_next_run_waiting(
     bench: Bench,
@@ -245,6 +246,7 @@ async def test_a_clock_that_is_limited_in_mid_run_shows_and_keeps_the_next_run_w
     assert ending.reason == "policy1 is limited to 1.90 of 2.50 GHz"
 
 
+@pytest.mark.long
 @pytest.mark.fault(47)
 async def test_a_charger_that_is_pulled_in_mid_run_shows_and_keeps_the_next_run_waiting(bench: Bench) -> None:
     await bench.phone()

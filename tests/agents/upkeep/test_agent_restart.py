@@ -91,6 +91,7 @@ async def test_a_phone_that_was_well_between_two_lives_is_not_restarted_before_i
     assert boots_of(bench.handle) == 1
 
 
+@pytest.mark.long
 async def test_two_phones_of_a_host_are_not_away_for_a_restart_together_though_its_agent_was_another(
     bench: Bench, second: VirtualDeviceHandle, folder: Path
 ) -> None:

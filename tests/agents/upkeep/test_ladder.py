@@ -88,6 +88,7 @@ async def test_a_phone_in_recovery_is_restarted_into_android_where_that_is_allow
         await episode.until(lambda: episode.recovery is None, "the recovery is over")
 
 
+@pytest.mark.long
 @pytest.mark.fault(15)
 async def test_a_phone_in_recovery_that_may_not_be_restarted_is_left_to_someone(
     bench: Bench, tmp_path: Path
@@ -99,6 +100,7 @@ async def test_a_phone_in_recovery_that_may_not_be_restarted_is_left_to_someone(
         assert (episode.disturbing, boots_of(bench.handle)) == ([RecoveryStep.HUMAN], boots)
 
 
+@pytest.mark.long
 @pytest.mark.fault(5)
 async def test_a_phone_that_restarts_unexpectedly_is_not_restarted_by_us(
     bench: Bench, tmp_path: Path
@@ -123,6 +125,7 @@ async def test_a_phone_that_wants_our_key_is_not_recovered(bench: Bench, tmp_pat
             assert episode.recovery is None
 
 
+@pytest.mark.long
 @pytest.mark.fault(14)
 async def test_a_phone_that_cannot_be_cleaned_is_restarted_and_clean_after_that(
     bench: Bench, tmp_path: Path
@@ -169,6 +172,7 @@ async def test_phones_behind_a_server_that_is_away_are_not_recovered(bench: Benc
             assert episode.recovery is None
 
 
+@pytest.mark.long
 @pytest.mark.fault(7)
 async def test_a_hung_phone_is_called_at_most_once_a_second_during_recovery(
     bench: Bench, tmp_path: Path
@@ -183,6 +187,7 @@ async def test_a_hung_phone_is_called_at_most_once_a_second_during_recovery(
         assert bench.adb.asked <= asyncio.get_running_loop().time() - began_s + 1
 
 
+@pytest.mark.long
 async def test_connecting_again_drops_the_connection(bench: Bench) -> None:
     """Who is kept connected, or is on USB, is back a moment later."""
     await bench.phone()

@@ -105,6 +105,7 @@ def check(
     assert np.abs(stored.astype(np.int32) - steps).max() <= 1
 
 
+@pytest.mark.long
 def test_the_only_device_is_the_reference(nnapi: Nnapi) -> None:
     assert nnapi.device_names() == ["nnapi-reference"]
 

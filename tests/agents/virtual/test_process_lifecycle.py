@@ -46,6 +46,7 @@ def test_a_killed_phone_comes_back_with_its_serial_and_port(folder: Path) -> Non
     assert after.pid != before.pid
 
 
+@pytest.mark.long
 def test_a_phone_is_started_again_for_another_nnapi_library(folder: Path, tmp_path: Path) -> None:
     library = tmp_path / "library.so"
     library.write_bytes(b"content")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Requests as described, and others: the values of Schemathesis's GenerationMode.
 MODES = "positive", "negative"
 #: Of each kind: requests as described, and requests that are not.
-EXAMPLES = examples(2, 8)
+EXAMPLES = examples(1, 8)
 
 
 def cases(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:

@@ -188,6 +188,7 @@ def put_body(connection: Connection, matrix_id: MatrixId, body: bytes) -> None:
     connection.execute(job_templates.update().where(job_templates.c.matrix_id == matrix_id).values(body=body))
 
 
+@pytest.mark.long
 def test_a_shorter_matrix_does_not_wait_for_a_longer_one_nor_an_urgent_one_for_any(rig: FarmRig) -> None:
     asked = [(30, 0), (2, 0), (40, 1)]
     long, short, urgent = (left_over(rig, rounds=rounds, priority=priority) for rounds, priority in asked)

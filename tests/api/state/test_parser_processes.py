@@ -88,6 +88,7 @@ def test_a_process_reads_in_a_report_what_the_farm_would(farm: FarmRig, processe
         assert repr(parse_cheap(report, subject)) == repr(here)
 
 
+@pytest.mark.long
 @pytest.mark.invariant("I4", "I6", "I17")
 def test_what_takes_too_long_ends_its_job_and_is_read_by_a_later_reparse(
     farm: FarmRig, given: tuple[HostRig, Assignment], processes: ParserProcesses

@@ -32,6 +32,7 @@ def _breaks_off(folder: Path, pids: list[int]) -> None:
         raise BrokenOffError
 
 
+@pytest.mark.long
 def test_all_processes_are_gone_when_a_test_fails_while_they_stand_still(tmp_path: Path) -> None:
     pids: list[int] = []
     with pytest.raises(BrokenOffError):

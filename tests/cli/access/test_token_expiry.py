@@ -66,6 +66,7 @@ def test_an_answer_says_when_a_token_expires_within_two_weeks(
     assert (EXPIRY_HEADER in answer.headers) is bool(is_told)
 
 
+@pytest.mark.long
 def test_a_command_says_so_once_on_a_terminal_and_not_in_a_script(farm: HttpFarm, tmp_path: Path) -> None:
     token = issue(farm, days=13)
     text = said(farm, token, tmp_path, on_terminal=True)

@@ -180,6 +180,7 @@ def test_there_must_be_a_farm_to_compact(tmp_path: Path, capsys: pytest.CaptureF
     assert not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.long
 def test_a_running_farm_sweeps_automatically(tmp_path: Path) -> None:
     farm = FarmProcess(tmp_path / "farm", environment={"FARM_SWEEP_EVERY_S": "0.1"})
     with running_farm(farm), farm.client() as client:

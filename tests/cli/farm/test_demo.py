@@ -138,6 +138,7 @@ with demo_lock(Path(sys.argv[1]), lambda said: print(said, flush=True)):
 """
 
 
+@pytest.mark.long
 def test_a_second_demo_of_a_folder_says_that_it_waits_and_begins_when_the_first_has_ended(
     tmp_path: Path,
 ) -> None:

@@ -256,6 +256,7 @@ def test_what_cannot_be_searched_is_refused_with_what_can(
     assert "write it like 2%" in refused(capsys, *ends[:4], "--margin", "0.02")
 
 
+@pytest.mark.long
 def test_a_search_prints_a_line_for_each_comparison_and_its_end(
     farm: HttpFarm, client: FarmClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

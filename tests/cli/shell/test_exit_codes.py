@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from farm.cli.shell.errors import translate_system_error
+from tests.support.session.tiers import quick_first
 
 _VERSION = [sys.executable, "-m", "farm.cli.shell.main", "--version"]
 
@@ -51,7 +52,7 @@ def test_output_that_has_no_room_is_told_in_a_sentence() -> None:
     )
 
 
-@pytest.mark.parametrize("words", ["--version", "admin config", "admin config --json"])
+@pytest.mark.parametrize("words", quick_first(["--version", "admin config", "admin config --json"]))
 def test_who_closed_stdout_hears_nothing(tmp_path: Path, words: str) -> None:
     script = f"{sys.executable} -m farm.cli.shell.main {words} >&-"
     environment = {**os.environ, "FARM_DATA_DIR": str(tmp_path)}

@@ -84,6 +84,7 @@ def test_every_command_and_the_client_can_be_imported_with_the_base_dependencies
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "hint"),
     [

@@ -11,6 +11,7 @@ from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.registry import get_harness
+from tests.support.session.tiers import quick_first
 
 OURS = Path(__file__).parents[2] / "support" / "harness" / "outputs"
 CAPTURES = Path(__file__).parents[4] / "shared" / "captures"
@@ -78,7 +79,7 @@ def cut_and_whole(name: str, data: bytes, at: int) -> None:
     assert numbers(read(name, cut, len(data) - at)) in allowed, cut[-80:]
 
 
-@pytest.mark.parametrize(("name", "output"), PAIRS)
+@pytest.mark.parametrize(("name", "output"), quick_first(PAIRS, 4))
 def test_an_output_of_ours_that_is_cut_says_what_its_whole_lines_say(name: str, output: str) -> None:
     data = next(OURS.rglob(f"{output}.*")).read_bytes()
     assert numbers(read(name, data.decode())) is not None
@@ -86,7 +87,7 @@ def test_an_output_of_ours_that_is_cut_says_what_its_whole_lines_say(name: str, 
         cut_and_whole(name, data, at)
 
 
-@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("name", quick_first(list(FOLDERS), 2))
 def test_a_capture_that_is_cut_says_what_its_whole_lines_say(name: str) -> None:
     files = sorted(CAPTURES.glob(FOLDERS[name]))
     if not files:

@@ -11,6 +11,7 @@ from tests.security.attack.attackers import TokenFarm
 from tests.support.farm.http_farm import served
 
 
+@pytest.mark.long
 def test_a_few_fuzzed_calls_are_answered_while_a_caller_of_each_role_does_their_own_work() -> None:
     findings = attack(100, seed=3, within_s=60)
     assert findings.failures == ()

@@ -112,6 +112,7 @@ def test_phones_that_stay_away_end_an_incident_after_a_while(farm: FarmRig, thre
     assert incidents(farm) == [("correlated_failures", False)]
 
 
+@pytest.mark.long
 @on_sqlite_alone
 def test_a_phone_that_comes_and_goes_for_ever_ends_an_incident_after_a_day(
     farm: FarmRig, three: HostRig

@@ -261,6 +261,7 @@ def test_a_slow_phone_fails_alone_whatever_happens_beside_it(farm: FarmRig, phon
     assert farm.rows("SELECT count(*) n FROM incidents") == [{"n": 0}]
 
 
+@pytest.mark.long
 @on_sqlite_alone
 def test_a_phone_that_keeps_failing_is_checked_with_increasing_back_off(farm: FarmRig) -> None:
     host = farm.host()

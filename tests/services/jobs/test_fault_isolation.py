@@ -49,6 +49,7 @@ def work_off(farm: FarmRig, host: HostRig, *, hung: str | None) -> tuple[int, Co
             done[each.device_id] += 1
 
 
+@pytest.mark.long
 @pytest.mark.invariant("I13")
 @pytest.mark.fault(7)
 @on_sqlite_alone

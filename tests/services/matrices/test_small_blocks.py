@@ -44,6 +44,7 @@ def one_bad_start(number: int) -> Callable[[Assignment], Evidence]:
     return answer
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("aa", [False, True])
 def test_one_bad_start_of_twelve_candidates_repeats_its_block_alone(
     farm: FarmRig, host: HostRig, aa: bool

@@ -59,6 +59,7 @@ def open_alarms(farm: FarmRig) -> list[Alarm]:
     return farm.read(alarm_store.open_alarms)
 
 
+@pytest.mark.long
 def test_a_device_on_which_a_cell_slows_the_next_one_has_an_alarm_until_it_is_over(
     farm: FarmRig, host: HostRig
 ) -> None:

@@ -173,6 +173,7 @@ def test_rounds_are_added_until_the_interval_is_narrow_enough(farm: FarmRig, hos
     assert 5 < view.rounds < 40
 
 
+@pytest.mark.long
 @on_sqlite_alone
 def test_the_duplicate_of_a_baseline_gets_as_many_rounds_as_that(farm: FarmRig, host: HostRig) -> None:
     matrix_id = submit(farm, aa=True)

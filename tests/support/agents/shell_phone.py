@@ -18,10 +18,10 @@ from farm.core.runs.trace import RunTrace
 from farm.phone.adb.shell_output import exit_record
 from farm.phone.condition.run_trace import run_trace
 from tests.support.session.leftover_processes import MARK
+from tests.support.session.tiers import quick_first
 
-#: Phones have mksh and toybox; virtual ones have dash.
-SHELLS = ["mksh and toybox", "dash"]
-FURTHER_SHELLS = ["bash --posix", *(["busybox"] if shutil.which("busybox") else [])]
+#: Phones have mksh and toybox; virtual ones, which most tests of agents run on, have dash.
+SHELLS = ["mksh and toybox", "dash", "bash --posix", *(["busybox"] if shutil.which("busybox") else [])]
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Phone:
 
 
 #: For the fixture of each module.
-ALL_SHELLS = [*SHELLS, *(pytest.param(shell, marks=pytest.mark.long) for shell in FURTHER_SHELLS)]
+ALL_SHELLS = quick_first(SHELLS)
 
 
 @contextmanager

@@ -1,11 +1,18 @@
 """The two tiers: `long` tests are marked where they stand; those that need a PostgreSQL are marked here."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pytest
 
 #: The fixture whose use starts a PostgreSQL.
 _SERVER = "postgres"
+
+
+def quick_first(values: Sequence[Any], quick: int = 1) -> list[Any]:
+    """Return the values of one parameter, or tuples of several, whose tests are long but for the first."""
+    several = [value if isinstance(value, tuple) else (value,) for value in values[quick:]]
+    return [*values[:quick], *(pytest.param(*value, marks=pytest.mark.long) for value in several)]
 
 
 class Tiers:

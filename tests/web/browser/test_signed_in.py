@@ -63,6 +63,7 @@ def test_people_sign_in_and_out(browser: Browser, farm: HttpFarm) -> None:
         context.close()
 
 
+@pytest.mark.long
 def test_a_viewer_sees_no_button_and_an_operator_acts_by_the_keyboard(
     browser: Browser, farm: HttpFarm
 ) -> None:
@@ -84,6 +85,7 @@ def test_a_viewer_sees_no_button_and_an_operator_acts_by_the_keyboard(
         expect(tab.page.get_by_role("link", name="Uncordon")).to_be_visible()
 
 
+@pytest.mark.long
 def test_an_open_page_tells_that_its_session_has_ended_and_leads_back(
     browser: Browser, farm: HttpFarm
 ) -> None:

@@ -94,6 +94,7 @@ async def test_a_phone_that_hangs_during_a_run_costs_it_a_bounded_time(bench: Be
     assert evidence.exit.timed_out
 
 
+@pytest.mark.long
 @pytest.mark.fault(9)
 async def test_one_connection_that_ends_early_costs_nothing(bench: Bench) -> None:
     """Wherever it happens: each question on the way, and the silent wait, is cut once."""
@@ -142,6 +143,7 @@ async def test_a_phone_that_never_takes_a_file_whole_is_to_blame_and_names_no_su
     assert [path.name for path in cached(bench)] == [SUPERVISOR_FILE.digest]
 
 
+@pytest.mark.long
 @pytest.mark.fault(11)
 async def test_a_file_that_a_power_cut_emptied_later_is_found_out_before_it_is_used(
     bench: Bench, tmp_path: Path

@@ -71,6 +71,7 @@ async def test_a_run_that_prints_a_byte_now_and_then_for_ever_is_ended_with_all_
     await comes_true(lambda: bool(run_spans(journal)) and not open_runs(journal), "nothing of it is alive")
 
 
+@pytest.mark.long
 @pytest.mark.fault(7)
 async def test_a_phone_whose_commands_drip_for_ever_costs_a_run_a_bounded_time_and_is_not_online(
     bench: Bench,

@@ -22,6 +22,7 @@ def phone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Phone]:
         yield phone
 
 
+@pytest.mark.long
 def test_cpu_time_tells_a_busy_run_from_an_idle_one(phone: Phone) -> None:
     phone.start(1, "while :; do :; done")
     eventually(lambda: cpu_s_of(phone, 1) > 0.1)

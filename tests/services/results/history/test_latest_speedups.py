@@ -168,6 +168,7 @@ def test_the_alarms_of_many_devices_are_read_in_parts(
     assert read() == (at_once, of_one_part + 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pooled", [1, 2, 20])
 def test_uncomputed_sessions_in_parts_are_those_that_are_read_at_once(
     farm: FarmRig, host: HostRig, monkeypatch: pytest.MonkeyPatch, pooled: int
@@ -188,6 +189,7 @@ def test_uncomputed_sessions_in_parts_are_those_that_are_read_at_once(
     assert [view for page in pages for view in page] == at_once
 
 
+@pytest.mark.long
 def test_statements_grow_with_the_logarithm_of_devices(
     farm: FarmRig, host: HostRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from itertools import chain
 
+import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -94,6 +95,7 @@ def cell_id(view: SpeedupView) -> int:
     return view.cell_id
 
 
+@pytest.mark.long
 def test_a_comparison_is_the_same_on_a_page_with_others_and_alone(farm: FarmRig) -> None:
     host = farm.healthy_host("phone-1", "phone-2")
     farm.variant("float32")

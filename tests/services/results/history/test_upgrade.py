@@ -32,6 +32,7 @@ def put_back(farm: FarmRig) -> None:
         assert not sa.inspect(connection).has_table("points")
 
 
+@pytest.mark.long
 def test_a_filled_database_of_an_earlier_release_is_upgraded_and_its_work_goes_on(
     farm: FarmRig, host: HostRig
 ) -> None:

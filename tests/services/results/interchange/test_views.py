@@ -129,6 +129,7 @@ def analyst(postgres: PostgresServer, database: str) -> Iterator[psycopg.Connect
             owner.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
 
 
+@pytest.mark.long
 @pytest.mark.on_postgresql
 def test_an_analyst_reads_the_views_and_nothing_else(postgres: PostgresServer) -> None:
     refusals = (

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from farm.core.results.history.changes.detect import Detector, detect
 from farm.core.results.history.changes.points import BASELINE, Cause, Change, Point
 from tests.core.results.history.changes.histories import FIRST_DAY, Shift, Sketch
+from tests.support.session.tiers import quick_first
 
 DAY = 30
 
@@ -26,7 +27,7 @@ def file_shift(delta: float, variant: str = "int8") -> Shift:
     return Shift(day=DAY, delta=delta, holds_for=lambda d, n, v: (n, v) == ("n0", variant))
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 12))])
+@pytest.mark.parametrize("seed", quick_first(range(1, 12)))
 def test_a_history_without_a_change_has_none(seed: int) -> None:
     assert detect(Sketch(days=120, seed=seed).points()) == []
 
@@ -35,7 +36,7 @@ def test_no_points_have_no_changes() -> None:
     assert detect([]) == []
 
 
-@pytest.mark.parametrize("delta", [0.1, 0.05, 0.03, -0.05])
+@pytest.mark.parametrize("delta", quick_first([0.03, -0.05, 0.1, 0.05], 2))
 def test_a_new_file_that_moves_its_variant_is_the_cause(delta: float) -> None:
     sketch = Sketch(shifts=(file_shift(delta),), versions={("file", "", "n0", "int8"): ((DAY, "new"),)})
     change = only(detect(sketch.points()))

@@ -47,6 +47,7 @@ def test_one_broken_session_of_a_baseline_does_not_hide_it() -> None:
     assert dict(change.scope) == {"device": "d1"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("holds", "series", "scope"),
     [
@@ -133,6 +134,7 @@ def matrix_of_each_phone(point: Point) -> Point:
     return point._replace(time=point.device, session=f"{point.day} {point.device}")
 
 
+@pytest.mark.long
 def test_phones_with_a_matrix_each_show_a_change_of_a_variant_as_phones_that_share_one_do() -> None:
     shift = Shift(day=30, delta=0.02, holds_for=one_variant_everywhere)
     points = Sketch(devices=8, networks=1, days=50, noise=0.015, shifts=(shift,)).points()

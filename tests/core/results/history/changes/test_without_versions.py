@@ -8,6 +8,7 @@ import pytest
 from farm.core.results.history.changes.detect import detect
 from farm.core.results.history.changes.points import BASELINE
 from tests.core.results.history.changes.histories import FIRST_DAY, Shift, Sketch
+from tests.support.session.tiers import quick_first
 
 DAY = 40
 VARIANTS = (BASELINE, "int8", "fp16", "int4")
@@ -45,11 +46,7 @@ SCOPES = [
 
 @pytest.mark.parametrize(
     ("holds_for", "scope", "times"),
-    [
-        *((*scope, 1.1) for scope in SCOPES),
-        (*SCOPES[0], 2.0),
-        *(pytest.param(*scope, 2.0, marks=pytest.mark.long) for scope in SCOPES[1:]),
-    ],
+    quick_first([(*scope, times) for times in (1.1, 2.0) for scope in SCOPES], 3),
 )
 def test_a_change_of_several_series_is_as_large_as_they_show_it(
     holds_for: Holds, scope: dict[str, str], times: float
@@ -68,7 +65,7 @@ def test_a_change_of_several_series_is_as_large_as_they_show_it(
     assert abs(change.delta - math.log(times)) < 4 * change.se < 0.04
 
 
-@pytest.mark.parametrize("before", [8, 12, 20])
+@pytest.mark.parametrize("before", quick_first([8, 12, 20]))
 def test_a_doubled_time_is_told_within_five_sessions_of_a_short_history(before: int) -> None:
     history = Sketch(
         days=before + 20,
@@ -90,6 +87,6 @@ def test_a_doubled_time_is_told_within_five_sessions_of_a_short_history(before: 
     assert change.told < change.day + 5
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", quick_first(range(4), 2))
 def test_nothing_is_told_of_a_short_history_without_a_change(seed: int) -> None:
     assert detect(Sketch(days=30, noise=0.03, seed=seed).points()) == []
