@@ -77,8 +77,9 @@ def moved_baselines(
 ) -> list[int]:
     """Return the baselines of some series, if in absolute time they moved and not the series; else none.
 
-    Where other series of the same baselines stayed, the baselines did. Where several moved alike, it is more
-    probably their baseline.
+    Where other series of the same baselines stayed, the baselines did. Where several moved alike beside
+    others of their devices, it is more probably their baseline. Where these series are all that is compared
+    on their devices, what moves all of them is as probable: the smaller step is the wander of the level.
 
     Args:
         catalog: of all series.
@@ -99,8 +100,10 @@ def moved_baselines(
         for baseline, own in by_baseline.items()
     ]
     of_series, of_baselines = (abs(float(np.median(side))) for side in zip(*steps, strict=True))
-    is_of_one = len(by_baseline) == len(rows)
-    did = of_baselines > of_series if is_of_one else 2 * of_baselines + LEAST_EFFECT >= of_series
+    devices = {catalog.series[row].device_row for row in rows}
+    compared = _compared(catalog, (row for device in devices for row in catalog.rows_by_device[device]))
+    is_equal = len(rows) in (len(by_baseline), len(compared))
+    did = of_baselines > of_series if is_equal else 2 * of_baselines + LEAST_EFFECT >= of_series
     return list(by_baseline) if did else []
 
 

@@ -116,6 +116,26 @@ def test_a_drift_of_a_baseline_beside_one_variant_is_not_taken_for_one_of_the_va
     assert change.delta < 0
 
 
+@pytest.mark.parametrize(
+    ("holds", "delta", "told"),
+    [
+        (variants_of_a_device, 0.06, {"device": "d1", "network": "n0"}),
+        (one_baseline, -0.06, "d1/n0/base"),
+    ],
+)
+def test_of_one_network_what_moved_more_is_told_though_its_device_wanders(
+    holds: Holds, delta: float, told: object
+) -> None:
+    """Nothing else of the device says whether its variants moved or their baseline."""
+    drift = Shift(day=60, delta=delta, ramp=50, holds_for=holds)
+    level = Shift(
+        day=60, delta=-delta / 3, ramp=50, holds_for=lambda device, network, variant: device == "d1"
+    )
+    (change,) = detect(Sketch(networks=1, days=100, shifts=(drift, level)).points())
+    assert (change.series or dict(change.scope)) == told
+    assert change.delta * delta > 0
+
+
 def hot(days: tuple[int, ...]) -> dict[tuple[str, int], float]:
     """Sessions of a device in which everything takes longer."""
     names = [f"d1/n{at}/{variant}" for at in range(2) for variant in (BASELINE, "int8", "fp16")]
