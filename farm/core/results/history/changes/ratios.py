@@ -26,10 +26,10 @@ from farm.core.results.history.changes.noise import (
 
 #: Sessions that are kept of a series.
 WINDOW = 80
-#: Numbers of latest sessions that are compared with those before.
-_LAGS = np.array([3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40])
+#: Numbers of latest sessions that are compared with those before. Three of them are too often outliers.
+_LAGS = np.array([4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40])
 #: The shortest of them are compared by the scale of the sessions before, where these are fewer than so many.
-_SHORT_LAGS = 3
+_SHORT_LAGS = 2
 _LONG_REFERENCE = 30
 #: Lengths of drifts that are sought.
 _RAMPS = np.array([15, 20, 30, 45, 60])
@@ -292,8 +292,8 @@ class RatioHistory:
     def scan(self, rows: Ints) -> Scan:
         """Compare the latest sessions of each row with those before, as steps and drifts of all lengths.
 
-        A generalized likelihood ratio of clipped scores. Each length needs at least three sessions, so one or
-        two that are broken do not suffice.
+        A generalized likelihood ratio of clipped scores. Each length has at least four sessions, so a few
+        that are broken do not suffice.
         """
         t = self._scan_values(rows)[0]
         scores = normal_scores(t, self.scales.degrees[rows][:, None])

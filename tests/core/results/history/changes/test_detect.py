@@ -214,9 +214,10 @@ def test_a_slow_drift_is_told_once_and_as_a_drift() -> None:
     assert abs(change.day - FIRST_DAY - 30) <= 25
 
 
-def test_two_broken_sessions_in_a_row_are_no_change() -> None:
-    broken = {("d0/n0/int8", day): 0.4 for day in (30, 31)}
-    assert detect(Sketch(broken=broken).points()) == []
+@pytest.mark.parametrize("days", [(30, 31), (15, 16, 17)])
+def test_a_few_broken_sessions_in_a_row_are_no_change(days: tuple[int, ...]) -> None:
+    broken = {("d0/n0/int8", day): 0.4 for day in days}
+    assert detect(Sketch(days=45, broken=broken).points()) == []
 
 
 def test_a_revert_is_a_second_change() -> None:
