@@ -143,11 +143,7 @@ class RatioHistory:
         count = self.count[rows]
         residual = (values - self._center[rows]) / np.sqrt(1.0 + 1.0 / np.clip(count, 1, _NEIGHBOURS))
         residual = np.where(count >= 3, residual, np.nan)
-        for store, new in (
-            (self.values, values),
-            (self.errors, errors),
-            (self.residuals, residual),
-        ):
+        for store, new in ((self.values, values), (self.errors, errors), (self.residuals, residual)):
             kept = store[rows, 1:]
             store[rows, :-1] = kept
             store[rows, -1] = new
@@ -195,6 +191,10 @@ class RatioHistory:
             return pooled
         error = row_medians(np.where(self.errors[rows] > 0, self.errors[rows], np.nan))[0]
         return np.where(np.isnan(error), pooled, np.maximum(pooled / 2, self._sigma_by_error * error))
+
+    def _believed_errors(self, rows: Ints) -> Floats:
+        """Return the standard errors of sessions; less where most series scatter by less than theirs say."""
+        return np.nan_to_num(self.errors[rows]) * min(self._sigma_by_error or 1.0, 1.0)
 
     def pool(self) -> None:
         """Learn from all rows what the noise of a row with few sessions may be. Once a day."""
@@ -256,7 +256,7 @@ class RatioHistory:
         sigma = self.scales.sigma[rows]
         center, n_before = row_medians(before)
         n_after = np.sum(~np.isnan(after), axis=1)
-        unit = np.maximum(sigma[:, None], np.nan_to_num(self.errors[rows]))
+        unit = np.maximum(sigma[:, None], self._believed_errors(rows))
         z = (reference - center[:, None]) / unit
         if not is_whole:
             limit = agreed(np.where(is_after, z, np.nan), n_after)[:, None]
@@ -273,7 +273,7 @@ class RatioHistory:
         variance = variance * sigma**2
         if is_whole:
             # The noise between a few sessions is not known, that within each is.
-            squares = np.where(np.isnan(reference), 0.0, np.nan_to_num(self.errors[rows]) ** 2)
+            squares = np.where(np.isnan(reference), 0.0, self._believed_errors(rows) ** 2)
             within = (
                 np.where(is_after, squares, 0.0).sum(axis=1) / np.maximum(n_after, 1) ** 2
                 + np.where(is_after, 0.0, squares).sum(axis=1) / np.maximum(n_before, 1) ** 2
@@ -312,7 +312,7 @@ class RatioHistory:
         """
         reference, count = self.reference(rows), self.count[rows]
         scores = np.zeros((len(rows), len(_LAGS)))
-        within = np.clip(np.nan_to_num(self.errors[rows]).max(axis=1), 0.0, _MOST_LOG) ** 2
+        within = np.clip(self._believed_errors(rows).max(axis=1), 0.0, _MOST_LOG) ** 2
         for place, after in enumerate(_LAGS[:_SHORT_LAGS]):
             before, since = reference[:, :-after], reference[:, -after:]
             known = count - after
@@ -350,7 +350,7 @@ class RatioHistory:
         n = self.count[rows].astype(np.float64)[:, None]
         center = row_medians(reference)[0]
         sigma = self.scales.sigma[rows][:, None]
-        unit = np.maximum(sigma, np.nan_to_num(self.errors[rows]))
+        unit = np.maximum(sigma, self._believed_errors(rows))
         z = np.clip((reference - center[:, None]) / unit, -self._clip, self._clip)
         newest_first = np.where(np.isnan(z), 0.0, z)[:, ::-1]
         sums = np.cumsum(newest_first, axis=1)

@@ -90,3 +90,10 @@ def test_a_doubled_time_is_told_within_five_sessions_of_a_short_history(before: 
 @pytest.mark.parametrize("seed", quick_first(range(4), 2))
 def test_nothing_is_told_of_a_short_history_without_a_change(seed: int) -> None:
     assert detect(Sketch(days=30, noise=0.03, seed=seed).points()) == []
+
+
+def test_standard_errors_that_are_ten_times_as_large_as_the_noise_hide_no_step() -> None:
+    shift = Shift(day=DAY, delta=0.06, holds_for=lambda *of: of == ("d0", "n0", "int8"))
+    points = Sketch(days=DAY + 12, shifts=(shift,)).points()
+    (change,) = detect(point._replace(se_speedup=10 * point.se_speedup) for point in points)
+    assert change.series == "d0/n0/int8"
