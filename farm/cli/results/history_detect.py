@@ -30,6 +30,8 @@ def detect(file: PointsFile, as_json: Json = False) -> None:
     from farm.core.results.history.changes.detect import detect as detect_changes
 
     table = _read(file)
+    for assumption in table.assumptions:
+        print_notice(assumption)
     changes = detect_changes(table.points)
     if as_json:
         print_json([change_document(change, table.day_labels) for change in changes])

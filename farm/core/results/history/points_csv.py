@@ -15,7 +15,9 @@ OPTIONAL = ("time", "se_time", "se_speedup", "file", "program", "os", "session")
 _MOST_NUMBERED = 10_000_000
 #: No farm measured before, or measures so late: such a date is a slip.
 _YEARS = range(1900, 2101)
-_MISSING = frozenset({"", "nan", "none", "null", "na", "n/a"})
+_MISSING = frozenset({"", "nan", "none", "null", "na", "n/a", "<na>", "-"})
+#: Times that are measured ones differ from `exp(log_time)` by a unit, and by what means differ.
+_SAME_TIME = 0.2
 #: Beyond it, a logarithm is that of no number.
 _MOST_LOGARITHM = 700.0
 _COLUMNS_HINT = (
@@ -30,17 +32,18 @@ class PointTable:
     points: Sequence[Point]
     #: How the file writes each day; numbers are numbers.
     day_labels: Mapping[int, int | str]
+    #: What was assumed about the order of sessions, in sentences.
+    assumptions: Sequence[str] = ()
 
 
 def point_table(lines: Iterable[str]) -> PointTable:
     """Parse points.
 
     Empty cells and NaN are values that do not exist; rows without time and speedup are left out. The order of
-    rows does not matter.
+    rows matters only where a series has several values at one time of a day, or of a day without times.
 
     Raises:
-        InvalidInput: a column is missing, a cell is not what its column holds, or the order of two sessions
-            of a day is not known; names the line.
+        InvalidInput: a column is missing, or a cell is not what its column holds; names the line.
     """
     rows = _rows(lines)
     header = [name.strip().removeprefix("\ufeff") for name in next(rows, (0, []))[1]]
@@ -48,7 +51,6 @@ def point_table(lines: Iterable[str]) -> PointTable:
     points: list[Point] = []
     day_by_cell: dict[str, int] = {}
     known_by_series: dict[str, tuple[str, ...]] = {}
-    known_by_time: dict[tuple[str, int, str, str], Point] = {}
     for line, row in rows:
         if not row or not any(row):
             continue
@@ -69,21 +71,55 @@ def point_table(lines: Iterable[str]) -> PointTable:
                 hint="a series has one device, network, variant and harness",
             )
         if point.has_value:
-            # Only times order sessions: where there are none, names of sessions do not help.
-            moment = point.series, day, point.time, point.session if point.time else ""
-            if known_by_time.setdefault(moment, point) != point:
-                at = f" at {cells['time']}" if point.time else " without a time"
-                raise InvalidInput(
-                    f"line {line}: series {point.series} has other values on day {cells['day']}{at} before",
-                    hint="give the sessions of a day a time each, in the column time; session orders nothing",
-                )
             points.append(point)
     labels = {day: day if _is_number(cell) else cell for cell, day in reversed(day_by_cell.items())}
     if len({_is_number(cell) for cell in day_by_cell}) > 1:
         raise InvalidInput(
             "some days are numbers and some are dates", hint="write all days alike: 2026-01-31, or 17"
         )
-    return PointTable(points=points, day_labels=labels)
+    points, assumptions = _in_order(points)
+    return PointTable(points=points, day_labels=labels, assumptions=assumptions)
+
+
+def _in_order(points: list[Point]) -> tuple[list[Point], list[str]]:
+    """Give values of one series and day a time each; return the points and what was assumed for it."""
+    assumptions: list[str] = []
+    if len({(point.series, point.day) for point in points}) < len(set(points)) and _are_measured(points):
+        points = [point._replace(time="") for point in points]
+        assumptions.append("The column time holds measured times, which do not order sessions.")
+    first: dict[tuple[str, int, str, str], Point] = {}
+    later: dict[tuple[str, int, str, str], dict[Point, int]] = {}
+    ordered: list[Point] = []
+    for point in points:
+        # Only times order sessions: where there are none, names of sessions do not help.
+        moment = point.series, point.day, point.time, point.session if point.time else ""
+        if first.setdefault(moment, point) != point:
+            values = later.setdefault(moment, {})
+            number = values.setdefault(point, 1 + len(values))
+            ordered.append(point._replace(time=f"{point.time} {number:09d}"))
+        else:
+            ordered.append(point)
+    if later:
+        count = sum(map(len, later.values()))
+        assumptions.append(
+            f"Values of one series and day without different times: {count}, taken in the order of the rows."
+        )
+    return ordered, assumptions
+
+
+def _are_measured(points: Iterable[Point]) -> bool:
+    """Return whether the column `time` holds what `log_time` is the logarithm of, in any unit."""
+    logs: list[float] = []
+    offsets: list[float] = []
+    for point in points:
+        if not point.time or not math.isfinite(point.log_time):
+            continue
+        try:
+            logs.append(math.log(float(point.time)))
+        except ValueError:
+            return False
+        offsets.append(logs[-1] - point.log_time)
+    return bool(logs) and max(offsets) - min(offsets) < min(_SAME_TIME, (max(logs) - min(logs)) / 2)
 
 
 def _rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
@@ -121,24 +157,30 @@ def _point(cells: Mapping[str, str], day: int, line: int) -> Point:
         variant=cells["variant"],
         harness=cells["harness"],
         day=day,
-        time=_ordered(cells.get("time", "")),
+        time=_ordered(_name(cells, "time") or cells["day"].replace("T", " ").partition(" ")[2]),
         log_time=_logarithm(cells, "log_time", line),
         se_time=_error(cells, "se_time", line),
         log_speedup=_logarithm(cells, "log_speedup", line),
         se_speedup=_error(cells, "se_speedup", line),
-        file=cells.get("file", ""),
-        program=cells.get("program", ""),
-        os=cells.get("os", ""),
-        session=cells.get("session", ""),
+        file=_name(cells, "file"),
+        program=_name(cells, "program"),
+        os=_name(cells, "os"),
+        session=_name(cells, "session"),
     )
 
 
+def _name(cells: Mapping[str, str], name: str) -> str:
+    """Return a name; an empty one is unknown."""
+    cell = cells.get(name, "")
+    return "" if cell.lower() in _MISSING else cell
+
+
 def _ordered(cell: str) -> str:
-    """Return a time of a day so that numbers have their order as text, too."""
+    """Return a time of a day so that numbers, and hours of one digit, have their order as text, too."""
     try:
         value = float(cell)
     except ValueError:
-        return cell
+        return f"0{cell}" if cell[1:2] == ":" else cell
     return f"{value:032.9f}" if 0 <= value < 1e20 else cell
 
 

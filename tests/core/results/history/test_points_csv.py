@@ -5,7 +5,7 @@ import math
 import pytest
 
 from farm.core.errors import InvalidInput
-from farm.core.results.history.points_csv import point_table
+from farm.core.results.history.points_csv import PointTable, point_table
 
 HEADER = (
     "series,device,device_model,unit,network,variant,harness,day,time,log_time,se_time,log_speedup,se_speedup,n,"
@@ -100,36 +100,71 @@ def test_a_date_of_another_age_is_refused(day: str) -> None:
         point_table([HEADER, row(), row(day=day)])
 
 
-def test_two_values_of_a_series_on_a_day_need_times() -> None:
-    first, second = (row(log_time=value).replace("02:00", "") for value in ("2.5", "2.6"))
-    message = "line 3: series s has other values on day 2026-01-31 without a time before"
-    with pytest.raises(InvalidInput, match=message):
-        point_table([HEADER, first, second])
-    assert len(point_table([HEADER, first, first]).points) == 2
+def times_of(table: PointTable) -> list[float]:
+    """Return the logarithms of time in the order of sessions."""
+    return [point.log_time for point in sorted(table.points, key=lambda point: point.time)]
+
+
+def test_values_of_a_series_and_day_without_times_are_in_the_order_of_the_rows() -> None:
+    rows = [row(log_time=value).replace("02:00", "") for value in ("2.6", "2.5", "2.7")]
+    table = point_table([HEADER, *rows, rows[1]])
+    assert times_of(table) == [2.6, 2.5, 2.5, 2.7]
+    assert len(set(table.points)) == 3, "a row that is there twice counts once"
+    (assumption,) = table.assumptions
+    assert "without different times: 2" in assumption
+    assert point_table([HEADER, rows[0], rows[0]]).assumptions == []
 
 
 def test_names_of_sessions_do_not_stand_for_their_times() -> None:
     rows = [
-        f"{row(log_time=value)},{session}".replace("02:00", "") for session, value in ((1, "2.5"), (2, "2.6"))
+        f"{row(log_time=value)},{session}".replace("02:00", "") for session, value in ((2, "2.5"), (1, "2.6"))
     ]
-    with pytest.raises(InvalidInput, match="on day 2026-01-31 without a time before") as error:
-        point_table([f"{HEADER},session", *rows])
-    assert "session orders nothing" in (error.value.hint or "")
+    table = point_table([f"{HEADER},session", *rows])
+    assert times_of(table) == [2.5, 2.6]
+    assert table.assumptions
 
 
 @pytest.mark.parametrize("time", ["2:00", "7", "7.0"])
-def test_two_values_of_a_series_at_one_time_are_refused_in_one_session_only(time: str) -> None:
+def test_two_values_of_a_series_at_one_time_are_in_the_order_of_the_rows(time: str) -> None:
     """Times that are numbers are equal as such."""
     first, second = (
-        row().replace("02:00", "7" if time == "7.0" else time),
-        row(log_time="2.6").replace("02:00", time),
+        row(log_time="2.6").replace("02:00", "7" if time == "7.0" else time),
+        row().replace("02:00", time),
     )
-    with pytest.raises(
-        InvalidInput, match=f"line 3: series s has other values on day 2026-01-31 at {time} before"
-    ):
-        point_table([HEADER, first, second])
-    assert len(point_table([HEADER, first, first]).points) == 2
-    assert len(point_table([f"{HEADER},session", f"{first},1", f"{second},2"]).points) == 2
+    table = point_table([HEADER, first, second])
+    assert times_of(table) == [2.6, 2.5]
+    assert table.assumptions
+    assert not point_table([f"{HEADER},session", f"{first},1", f"{second},2"]).assumptions
+
+
+def test_hours_of_one_digit_have_their_order() -> None:
+    rows = [row(log_time=value).replace("02:00", time) for value, time in (("2.6", "10:30"), ("2.5", "9:30"))]
+    assert times_of(point_table([HEADER, *rows])) == [2.5, 2.6]
+
+
+def test_the_time_of_a_day_that_is_written_with_it_orders_sessions() -> None:
+    days = (("2.6", "2026-01-31T18:00"), ("2.5", "2026-01-31T09:00"))
+    rows = [row(day, log_time=value).replace("02:00", "") for value, day in days]
+    assert times_of(point_table([HEADER, *rows])) == [2.5, 2.6]
+
+
+@pytest.mark.parametrize("unit", [1.0, 1000.0])
+def test_measured_times_in_the_column_time_do_not_order_sessions(unit: float) -> None:
+    """The quicker session of a day is not its first one."""
+    rows = [
+        row(log_time=str(value), day=day).replace("02:00", str(unit * math.exp(value)))
+        for day, values in (("1", (2.6, 2.5)), ("2", (9.6, 9.7)))
+        for value in values
+    ]
+    table = point_table([HEADER, *rows])
+    assert times_of(table) == [2.6, 9.6, 2.5, 9.7]
+    assert "measured times" in table.assumptions[0]
+
+
+@pytest.mark.parametrize("cell", ["", "nan", "None", "NA", "<NA>", "-"])
+def test_a_version_that_does_not_exist_is_unknown(cell: str) -> None:
+    (point,) = point_table([HEADER, row().replace("f,p,o", f"{cell},p,{cell}")]).points
+    assert (point.file, point.program, point.os) == ("", "p", "")
 
 
 def test_points_of_a_session_have_its_name() -> None:
