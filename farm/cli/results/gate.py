@@ -172,15 +172,24 @@ def _row_text(row: GateRowView, margin: float) -> str:
     interval = speedup_text(row.speedup, row.ci_low, row.ci_high)
     if row.outcome is GateOutcome.SLOWER:
         return f"slower: {interval}, all of it below {allowed}"
-    further = further_text(row.further_rounds)
+    further = further_text(row.further_rounds, has_interval=row.ci_low is not None)
     return f"undecided: {interval}, above {allowed} is needed{f'; {further}' if further else ''}"
 
 
-def further_text(rounds: int | None) -> str:
-    """Return how many further rounds would decide; empty where none are needed."""
+def further_text(rounds: int | None, *, has_interval: bool) -> str:
+    """Return how many further rounds would decide; empty where none are needed.
+
+    Args:
+        rounds: None for more than are named.
+        has_interval: without one, the rounds make an interval, which need not decide.
+    """
     if rounds is None:
         return "more than 1000 further rounds would be needed"
-    return f"about {plural(rounds, 'further round')} would decide" if rounds else ""
+    if not rounds:
+        return ""
+    if not has_interval:
+        return f"at least {plural(rounds, 'further round')} needed"
+    return f"about {plural(rounds, 'further round')} would decide"
 
 
 def whole_text(view: GateView) -> str:
@@ -191,7 +200,9 @@ def whole_text(view: GateView) -> str:
             return f"nothing was measured, {coverage}"
         case GateOutcome.UNDECIDED:
             not_run = f"{plural(view.not_run, 'cell')} cannot run" if view.not_run else ""
-            further = further_text(view.further_rounds)
+            undecided = [row for row in view.rows if row.outcome is GateOutcome.UNDECIDED]
+            has_interval = all(row.ci_low is not None for row in undecided)
+            further = further_text(view.further_rounds, has_interval=has_interval)
             return "; ".join(filter(None, [f"undecided, {coverage}", not_run, further]))
         case _:
             return f"{view.outcome}, {coverage}"
@@ -214,7 +225,8 @@ def summary_text(view: GateView) -> str:
 
 def _summary_row(row: GateRowView) -> str:
     speedup, _, interval = speedup_text(row.speedup, row.ci_low, row.ci_high).partition(", ")
-    further = further_text(row.further_rounds) if row.outcome is GateOutcome.UNDECIDED else ""
+    is_undecided = row.outcome is GateOutcome.UNDECIDED
+    further = further_text(row.further_rounds, has_interval=row.ci_low is not None) if is_undecided else ""
     answer = f"{row.outcome.replace('_', ' ')}{f', {further}' if further else ''}"
     cells = (device_name(row), row.candidate, row.baseline, speedup, interval, str(row.rounds), answer)
     return f"| {' | '.join(map(_escaped, cells))} |"

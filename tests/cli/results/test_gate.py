@@ -113,6 +113,17 @@ def test_an_undecided_gate_says_how_many_rounds_would_decide(capsys: pytest.Capt
     )
 
 
+def test_rounds_that_only_make_an_interval_are_not_said_to_decide(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    few = row(0.99, 0.01, rounds=3, ci_low=None, ci_high=None, log_error=None, degrees=None)
+    view = judge(GATE, [PASSED, few])
+    print_gate(GATE, view, can_decide=True)
+    printed = capsys.readouterr().err + summary_text(view)
+    assert printed.count("at least 2 further rounds needed") == 4
+    assert "would decide" not in printed
+
+
 def test_the_summary_is_a_table_whose_cells_no_label_can_break(tmp_path: Path) -> None:
     judged = judge(GATE, [SLOWER, OPEN])
     text = summary_text(judged)

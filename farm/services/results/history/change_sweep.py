@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from datetime import datetime
 from threading import Lock
 
@@ -16,7 +17,8 @@ from farm.database.transaction import bind_tx
 from farm.services.results.history.changes import record_change, record_gone, update_change
 from farm.store.results.history.detection_points import PointState, point_state
 
-#: A search is followed by a pause of so many times its own duration: it takes 4 % of one core at most.
+#: A search is followed by a pause of so many times the CPU time that it took: 4 % of one core at most. On a
+#: busy machine it waits for long, and a pause that counts the wait would keep new changes back for an hour.
 _PAUSE_TIMES = 24.0
 #: The least pause between two searches.
 LEAST_PAUSE_S = 60.0
@@ -33,17 +35,26 @@ class ChangeSweep:
     searches again: what is recorded already is found to be the same change.
     """
 
-    def __init__(self, database: Database, clock: Clock, *, least_pause_s: float = LEAST_PAUSE_S) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        *,
+        least_pause_s: float = LEAST_PAUSE_S,
+        command: Sequence[str] = (sys.executable, "-m", _MODULE),
+    ) -> None:
         """Nothing was searched yet.
 
         Args:
             database: where the points are.
             clock: of the farm.
             least_pause_s: between two searches.
+            command: of the process that detects.
         """
         self._database = database
         self._clock = clock
         self._least_pause_s = least_pause_s
+        self._command = command
         self._searched: PointState | None = None
         self._next_s = 0.0
         self._process: subprocess.Popen[bytes] | None = None
@@ -52,20 +63,20 @@ class ChangeSweep:
 
     def __call__(self) -> None:
         """Search, and record what was found."""
-        began_s = time.monotonic()
-        if began_s < self._next_s:
+        if time.monotonic() < self._next_s:
             return
         state = self._database.read(point_state)
         if state == self._searched or not state.newest_cell:
             return
+        pause_s = self._least_pause_s
         try:
-            detected = self._detect(self._clock.now())
+            detected, cpu_s = self._detect(self._clock.now())
+            pause_s = max(pause_s, _PAUSE_TIMES * cpu_s)
             if detected is not None:
                 record_all(self._database, detected, self._clock)
                 self._searched = state
         finally:
-            ended_s = time.monotonic()
-            self._next_s = ended_s + max(self._least_pause_s, _PAUSE_TIMES * (ended_s - began_s))
+            self._next_s = time.monotonic() + pause_s
 
     def stop(self) -> None:
         """End a search that is under way; the next process begins it again."""
@@ -74,14 +85,18 @@ class ChangeSweep:
             if self._process is not None:
                 self._process.kill()
 
-    def _detect(self, now: datetime) -> DetectedChanges | None:
-        """Return what a process of its own detects; None if it failed, or was stopped."""
+    def _detect(self, now: datetime) -> tuple[DetectedChanges | None, float]:
+        """Return what a process of its own detects, None if it failed, or was stopped; and its CPU time, in s.
+
+        That of a process that failed is its duration.
+        """
         url = self._database.engine.url.render_as_string(hide_password=False)
+        began_s = time.monotonic()
         with self._stopping:
             if self._is_stopped:
-                return None
+                return None, 0.0
             self._process = subprocess.Popen(
-                [sys.executable, "-m", _MODULE],
+                self._command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 # Ctrl-C in the farm's terminal ends the farm, which ends it.
@@ -93,13 +108,13 @@ class ChangeSweep:
             self._process.kill()
             self._process.communicate()
             _log.error("detection_too_slow", limit_s=_LONGEST_S)
-            return None
+            return None, time.monotonic() - began_s
         if self._process.returncode != 0:
             if not self._is_stopped:
                 _log.error("detection_failed", exit_code=self._process.returncode)
-            return None
-        detected: DetectedChanges = pickle.loads(printed)
-        return detected
+            return None, time.monotonic() - began_s
+        answer: tuple[DetectedChanges, float] = pickle.loads(printed)
+        return answer
 
 
 def record_all(database: Database, detected: DetectedChanges, clock: Clock) -> None:

@@ -9,6 +9,7 @@ import math
 import os
 import pickle
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -266,12 +267,15 @@ def open_database(url: str) -> Database:
 
 
 def main() -> None:
-    """Detect in the database whose address and moment are on stdin; the changes go to stdout, pickled."""
+    """Detect in the database whose address and moment are on stdin.
+
+    The changes and the CPU time of this process, in s, go to stdout, pickled.
+    """
     os.nice(_NICENESS)
     url, now = pickle.load(sys.stdin.buffer)
     with closing(open_database(url)) as database:
         detected = database.read(detect_recorded, now=now)
-    pickle.dump(detected, sys.stdout.buffer)
+    pickle.dump((detected, time.process_time()), sys.stdout.buffer)
 
 
 if __name__ == "__main__":

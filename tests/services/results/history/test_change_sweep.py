@@ -72,6 +72,18 @@ from farm.services.results.history.change_sweep import ChangeSweep
 ChangeSweep(Database(sys.argv[1]), SystemClock())()
 """
 
+#: Takes long and computes little, as on a busy machine; writes a line for each search.
+WAITING = """
+import pickle, sys, time
+from farm.core.results.history.recorded_change import DetectedChanges
+
+pickle.load(sys.stdin.buffer)
+with open(sys.argv[1], "a") as searches:
+    print("search", file=searches)
+time.sleep(2)
+pickle.dump((DetectedChanges(added=[], updated=[], gone=[]), 0.0), sys.stdout.buffer)
+"""
+
 #: Processes that import the farm are killed one after the other.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -106,6 +118,16 @@ def test_a_stopped_search_records_nothing(history: FarmRig) -> None:
     sweep.stop()
     sweep()
     assert history.read(list_changes) == []
+
+
+def test_the_pause_after_a_search_does_not_count_what_it_waited_for(history: FarmRig, tmp_path: Path) -> None:
+    searches = tmp_path / "searches"
+    command = [sys.executable, "-c", WAITING, str(searches)]
+    sweep = ChangeSweep(history.database, SystemClock(), least_pause_s=0.0, command=command)
+    sweep()
+    copy_session(history, 1, days=41, slower=1.0)
+    sweep()
+    assert searches.read_text().split() == ["search", "search"]
 
 
 def url_of(farm: FarmRig) -> str:
