@@ -46,7 +46,7 @@ def point_table(lines: Iterable[str]) -> PointTable:
         InvalidInput: a column is missing, or a cell is not what its column holds; names the line.
     """
     rows = _rows(lines)
-    header = [name.strip().removeprefix("\ufeff") for name in next(rows, (0, []))[1]]
+    header = [name.strip().removeprefix("\ufeff").lower() for name in next(rows, (0, []))[1]]
     place = _places(header)
     points: list[Point] = []
     day_by_cell: dict[str, int] = {}
@@ -219,7 +219,7 @@ def _number(cells: Mapping[str, str], name: str, line: int) -> float:
 
 def _day(cell: str, line: int) -> int:
     """Return a date as its ordinal, and a number as itself."""
-    for parse in (_number_of_day, date.fromisoformat, datetime.fromisoformat):
+    for parse in (_number_of_day, date.fromisoformat, datetime.fromisoformat, _plain_date):
         try:
             day = parse(cell)
         except (ValueError, OverflowError):
@@ -235,6 +235,12 @@ def _day(cell: str, line: int) -> int:
     raise InvalidInput(
         f"line {line}: day is {cell!r}", hint="a day is a date such as 2026-01-31, or a whole number"
     )
+
+
+def _plain_date(cell: str) -> date:
+    """Return a date such as 2026/1/31."""
+    year, month, day = map(int, cell.replace("/", "-").split("-"))
+    return date(year, month, day)
 
 
 def _is_number(cell: str) -> bool:
