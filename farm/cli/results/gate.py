@@ -197,7 +197,7 @@ def whole_text(view: GateView) -> str:
     coverage = f"{view.answered} of {plural(view.asked, 'cell')} answered"
     match view.outcome:
         case GateOutcome.NOT_MEASURED:
-            return f"nothing was measured, {coverage}"
+            return f"nothing was measured, {coverage}" if view.asked else "nothing has a baseline"
         case GateOutcome.UNDECIDED:
             not_run = f"{plural(view.not_run, 'cell')} cannot run" if view.not_run else ""
             undecided = [row for row in view.rows if row.outcome is GateOutcome.UNDECIDED]

@@ -113,6 +113,10 @@ def test_an_undecided_gate_says_how_many_rounds_would_decide(capsys: pytest.Capt
     )
 
 
+def test_a_gate_without_comparisons_says_that_there_are_none() -> None:
+    assert "nothing has a baseline" in summary_text(judge(GATE, []))
+
+
 def test_rounds_that_only_make_an_interval_are_not_said_to_decide(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -91,7 +91,7 @@ class ChangeEvidence:
 
 
 def levels_of(
-    pair: SeriesPair, points: Sequence[EvidencePoint], *, cause: ChangeCause, day: int
+    pair: SeriesPair, points: Sequence[EvidencePoint], *, cause: ChangeCause, day: int, version: str | None
 ) -> SeriesLevels | None:
     """Return the sessions around a change that began at a day; None without a session since.
 
@@ -100,6 +100,7 @@ def levels_of(
         points: its sessions, the oldest first.
         cause: of the change: a new version begins with the first session that has it.
         day: the first day of the new level in any series.
+        version: the new one that the change is attributed to; a day may have several.
     """
     since = [place for place, point in enumerate(points) if point.day >= day]
     if not since:
@@ -107,12 +108,13 @@ def levels_of(
     part = _PART_OF_CAUSE.get(cause)
     first = since[0]
     if part is not None:
-        begins = (
+        begins = [
             place
             for place in since
             if place and points[place].versions[part] != points[place - 1].versions[part]
-        )
-        first = next(begins, first)
+        ]
+        of_version = (place for place in begins if points[place].versions[part] == version)
+        first = next(of_version, begins[0] if begins else first)
     return SeriesLevels(
         pair=pair,
         before=points[max(0, first - SESSIONS) : first],
@@ -147,6 +149,12 @@ def evidence_of(levels: Sequence[SeriesLevels], *, cause: ChangeCause, delta: fl
         devices=_agreeing(levels, series, delta),
         versions=_versions(levels, cause),
     )
+
+
+def new_version(versions: Iterable[ChangedVersion], cause: ChangeCause) -> str | None:
+    """Return the new version that a recorded change is attributed to; None without one."""
+    part = _PART_OF_CAUSE.get(cause)
+    return next((version.new for version in versions if version.part is part), None)
 
 
 def _is_absolute(levels: Sequence[SeriesLevels], delta: float) -> bool:

@@ -136,6 +136,8 @@ def _rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
 
 def _places(header: Sequence[str]) -> dict[str, int]:
     """Return the place of each column that is used."""
+    if not any(header):
+        raise InvalidInput("the file has no first line with the names of columns", hint=_COLUMNS_HINT)
     missing = [name for name in REQUIRED if name not in header]
     if missing:
         raise InvalidInput(f"the file has no column {missing[0]}", hint=_COLUMNS_HINT)

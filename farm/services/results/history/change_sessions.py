@@ -15,7 +15,13 @@ DAY_US = 86_400_000_000
 
 
 def levels_around(
-    connection: Connection, names: PointNames, pairs: Collection[SeriesPair], *, cause: ChangeCause, day: int
+    connection: Connection,
+    names: PointNames,
+    pairs: Collection[SeriesPair],
+    *,
+    cause: ChangeCause,
+    day: int,
+    version: str | None,
 ) -> list[SeriesLevels]:
     """Return the sessions of some series around a change; those without a session since are left out.
 
@@ -25,6 +31,7 @@ def levels_around(
         pairs: series, each with what it is compared with.
         cause: of the change.
         day: the first day of its new level, in days since 1970 (UTC).
+        version: the new one that it is attributed to.
     """
     points: dict[SeriesPair, list[EvidencePoint]] = {pair: [] for pair in pairs}
     for row in points_of_some_series(connection, {series_id for series_id, _ in pairs}):
@@ -32,7 +39,7 @@ def levels_around(
         if own is not None:
             own.append(_evidence_point(row, names))
     found = (
-        levels_of(pair, points[pair], cause=cause, day=day)
+        levels_of(pair, points[pair], cause=cause, day=day, version=version)
         for pair in sorted(points, key=lambda pair: (pair[0], pair[1] or 0))
     )
     return [levels for levels in found if levels is not None]

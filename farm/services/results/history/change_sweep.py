@@ -86,7 +86,7 @@ class ChangeSweep:
                 self._process.kill()
 
     def _detect(self, now: datetime) -> tuple[DetectedChanges | None, float]:
-        """Return what a process of its own detects, None if it failed, or was stopped; and its CPU time, in s.
+        """Return what a process of its own detects, None if it failed or was stopped; and its CPU time, in s.
 
         That of a process that failed is its duration.
         """

@@ -13,7 +13,7 @@ from farm.core.base.microseconds import to_microseconds
 from farm.core.errors import NotFound
 from farm.core.operations.alarm import AlarmKind, AlarmSubject, DueAlarm
 from farm.core.operations.event import EventSubject, RetractionEvent
-from farm.core.results.history.change_evidence import EvidencePoint, SeriesLevels
+from farm.core.results.history.change_evidence import EvidencePoint, SeriesLevels, new_version
 from farm.core.results.history.change_text import change_text, effect_bounds
 from farm.core.results.history.confirmation import Confirmation, ConfirmationOutcome
 from farm.core.results.history.recorded_change import (
@@ -189,7 +189,12 @@ def change_detail(connection: Connection, change_id: int) -> ChangeDetail:
     day = to_microseconds(change.since_at) // DAY_US
     names = PointNames(connection)
     levels = levels_around(
-        connection, names, {own.pair for own in changed}, cause=change.found_cause, day=day
+        connection,
+        names,
+        {own.pair for own in changed},
+        cause=change.found_cause,
+        day=day,
+        version=new_version(change.versions, change.found_cause),
     )
     by_pair = {own.pair: own for own in levels}
     cells = cells_of_points(connection, [own.after[0].cell_id for own in levels])

@@ -213,7 +213,9 @@ class _EvidenceReader:
     def _levels_around(self, change: Change) -> list[SeriesLevels]:
         pairs = {_pair(name) for name in change.evidence}
         cause = ChangeCause(change.cause)
-        return levels_around(self._connection, self._names, pairs, cause=cause, day=change.day)
+        return levels_around(
+            self._connection, self._names, pairs, cause=cause, day=change.day, version=change.version
+        )
 
     def found(self, change: Change, *, is_passing: bool) -> FoundChange | None:
         """Return a change with its evidence; None if no series has a session since."""

@@ -71,7 +71,7 @@ def test_optional_columns_may_be_absent() -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([], "no column series"),
+        ([], "no first line with the names of columns"),
         ([HEADER.replace("log_time,", "")], "no column log_time"),
         ([HEADER, row(log_time="fast")], "line 2: log_time is 'fast', not a number"),
         ([HEADER, row(day="someday")], "line 2: day is 'someday'"),

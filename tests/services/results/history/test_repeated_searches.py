@@ -72,6 +72,22 @@ def test_a_doubled_time_is_told_at_once_on_both_phones_and_stays_told(farm: Farm
         assert 1.9 < again.ratio < 2.1
 
 
+def test_each_of_two_new_files_of_a_day_has_its_own_change(farm: FarmRig, host: HostRig) -> None:
+    host.earn_health()
+    minutes = timedelta(minutes=4)
+    for edition, sample_us in (("2", 500.0), ("3", 1000.0)):
+        measure(farm, host, OWN, 1000.0 if edition == "2" else 500.0, later=minutes)
+        farm.variant("float32", edition=edition)
+        measure(farm, host, OWN, sample_us, later=minutes)
+    digests = [
+        row["digest"]
+        for row in farm.rows("SELECT digest FROM variants WHERE name LIKE '%float32%' ORDER BY variant_id")
+    ]
+    slower, quicker = sorted(farm.read(list_changes, all=True), key=lambda change: -change.ratio)
+    for change, old, new in ((quicker, 0, 1), (slower, 1, 2)):
+        assert [(version.old, version.new) for version in change.versions] == [(digests[old], digests[new])]
+
+
 def test_a_phone_counts_that_ended_its_part_of_the_matrix_before_the_other(
     farm: FarmRig, host: HostRig
 ) -> None:
