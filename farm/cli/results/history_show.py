@@ -90,7 +90,7 @@ def _print_trends(histories: Iterable[SeriesHistory], *, filtered: bool) -> None
         where_all_are="--device, --harness and --variant select fewer, `farm history --json` prints all.",
     )
     if not listed:
-        fewer = " of that: fewer filters may show some" if filtered else ""
+        fewer = " matches: fewer filters may show some" if filtered else ""
         print_notice(f"No history{fewer}; `farm matrix list` shows what was measured.")
         return
     console = out()

@@ -90,7 +90,11 @@ def regressions(
         return
     if not shown:
         narrower = any((since, device, model, cause, state, part, mine))
-        print_notice(f"No {'change' if every else 'regression'}{' of that' if narrower else ''} was found.")
+        what = "change" if every else "regression"
+        if narrower:
+            print_notice(f"No {what} matches.")
+        else:
+            print_notice(f"No {what} was found; the newest sessions are searched within minutes.")
         return
     print_data(_list_text(shown))
     if len(listed) > limit:

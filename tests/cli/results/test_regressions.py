@@ -138,7 +138,7 @@ def test_a_list_fits_eighty_columns_and_has_what_is_slower(
     assert document(capsys, "regressions", "--name", "nightly") == []
     assert document(capsys, "regressions", "--mine") == []
     assert run("regressions", "--state", "fixed") == 0
-    assert capsys.readouterr().err == "No regression of that was found.\n"
+    assert capsys.readouterr().err == "No regression matches.\n"
 
 
 def test_the_evidence_has_the_sessions_of_each_series(

@@ -83,7 +83,7 @@ _WIDTH = 80
 
 def nothing_text(*, is_filtered: bool) -> str:
     """Return what is said where there is no comparison, or filters left none."""
-    none = "No comparison of that: fewer filters may show some" if is_filtered else "No comparisons yet"
+    none = "No comparison matches: fewer filters may show some" if is_filtered else "No comparisons yet"
     return f"{none}; `farm matrix list` shows the progress of matrices."
 
 
