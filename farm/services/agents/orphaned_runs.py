@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, HostId
-from farm.core.jobs.attempt import Attempt, AttemptState
+from farm.core.jobs.attempt import Attempt, AttemptRecord, AttemptState
 from farm.core.jobs.job import JobState
 from farm.store.devices import devices
 from farm.store.jobs import attempts, jobs
@@ -21,7 +21,7 @@ def orphaned_runs(
     reports: Sequence[AttemptReport],
     *,
     live: Collection[AttemptId],
-) -> list[Attempt]:
+) -> list[AttemptRecord]:
     """Return lost attempts that a host still runs and that were not replaced: their reports will count.
 
     They stay lost: a lost attempt changes by its own late report alone (I6). Their phones get nothing else
@@ -39,7 +39,7 @@ def orphaned_runs(
     ]
 
 
-def _is_unsuperseded(connection: Connection, attempt: Attempt) -> bool:
+def _is_unsuperseded(connection: Connection, attempt: AttemptRecord) -> bool:
     if attempt.state is not AttemptState.LOST:
         return False
     job = jobs.find_job(connection, attempt.job_id)

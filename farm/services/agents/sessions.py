@@ -2,7 +2,7 @@
 
 from farm.core.base.ids import HostId
 from farm.core.devices.host_state import SessionState
-from farm.core.jobs.attempt import Attempt, AttemptState
+from farm.core.jobs.attempt import AttemptRecord, AttemptState
 from farm.database.notifications import notify_hosts
 from farm.database.transaction import Tx
 from farm.services.agents.exchange.exchange import apply
@@ -82,12 +82,12 @@ def open_session(tx: Tx, host_id: HostId, opening: SessionOpening) -> SessionAns
     )
 
 
-def _is_adoptable(attempt: Attempt, entry: AttemptReport | None) -> bool:
+def _is_adoptable(attempt: AttemptRecord, entry: AttemptReport | None) -> bool:
     started = (AttemptState.MEASURING, AttemptState.REPORTING)
     return entry is not None and entry.fence == attempt.fence and entry.phase in started
 
 
-def _end(tx: Tx, attempt: Attempt, epoch: DatabaseEpoch, *, cancelled: bool) -> None:
+def _end(tx: Tx, attempt: AttemptRecord, epoch: DatabaseEpoch, *, cancelled: bool) -> None:
     forgot = attempt.claimed_at < epoch.began_at
     cause = f"the database was {epoch.cause}" if forgot else "the agent was restarted"
     if attempt.state in (AttemptState.CLAIMED, AttemptState.PREPARING) and not forgot:

@@ -10,7 +10,7 @@ from farm.core.checks.failures import Incident
 from farm.core.devices.device import Blocker, blockers
 from farm.core.devices.host_state import HostEvent, HostState
 from farm.core.errors import NotFound
-from farm.core.jobs.attempt import Attempt
+from farm.core.jobs.attempt import AttemptRecord
 from farm.core.operations.event import Event
 from farm.services.devices.views import Load, device_view, load_of
 from farm.store.checks import incidents
@@ -82,7 +82,7 @@ def _views(connection: Connection, listed: Sequence[Host]) -> list[HostView]:
     states: defaultdict[HostId, Counter[str]] = defaultdict(Counter)
     for alike in list_alike(connection, host_ids):
         states[alike.status.host_id][_state_word(alike.status, load)] += alike.count
-    runs: defaultdict[HostId, list[Attempt]] = defaultdict(list)
+    runs: defaultdict[HostId, list[AttemptRecord]] = defaultdict(list)
     for attempt in attempts.live_attempts_of_hosts(connection, host_ids):
         runs[attempt.host_id].append(attempt)
     labels = device_labels(connection, {own.device_id for of_host in runs.values() for own in of_host})

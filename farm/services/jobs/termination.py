@@ -1,7 +1,7 @@
 """Ends of attempts without a report, and their consequences for the job."""
 
 from farm.core.errors import ArtifactExpired, Blame
-from farm.core.jobs.attempt import Attempt, AttemptEvent, AttemptOutcome, AttemptState
+from farm.core.jobs.attempt import AttemptEvent, AttemptOutcome, AttemptRecord, AttemptState
 from farm.core.jobs.job import Job, JobEvent
 from farm.core.jobs.retry import JOB_DEFERRED, MAX_RETURNS, poisoned_devices
 from farm.core.results.settle.consequences import end_job, end_poison_jobs, retry_or_end_job
@@ -12,7 +12,7 @@ from farm.store.results.settle.effects import write_consequences
 from farm.store.results.settle.report_context import job_context
 
 
-def return_attempt(tx: Tx, attempt: Attempt, *, reason: str, code: str | None = None) -> bool:
+def return_attempt(tx: Tx, attempt: AttemptRecord, *, reason: str, code: str | None = None) -> bool:
     """Return an attempt that did not run: its job is queued again at no cost, but not too often.
 
     A job that made two devices go away in between is not queued again. With code DEFER it pauses.
@@ -27,7 +27,7 @@ def return_attempt(tx: Tx, attempt: Attempt, *, reason: str, code: str | None = 
     context = job_context(tx.connection, job)
     if killed := poisoned_devices(context.losses):
         write_consequences(tx.connection, end_poison_jobs(context, job, killed, now=tx.now, actor=tx.actor))
-    elif lost := attempts.expired_files(tx.connection, attempt):
+    elif lost := attempts.expired_files(tx.connection, attempt.attempt_id):
         # It would pause at the head of its device's queue, and no other job could run.
         message = f"the farm no longer has the file {', '.join(lost)}, which it needs"
         outcome = AttemptOutcome(
@@ -43,7 +43,7 @@ def return_attempt(tx: Tx, attempt: Attempt, *, reason: str, code: str | None = 
     return moved
 
 
-def lose_attempt(tx: Tx, attempt: Attempt, *, cause: str, code: str = "host.lost") -> bool:
+def lose_attempt(tx: Tx, attempt: AttemptRecord, *, cause: str, code: str = "host.lost") -> bool:
     """Lose an attempt without a report: the job is queued again within its budget. A late report still
     counts while this attempt is the job's current one."""
     ending = AttemptOutcome(outcome=Outcome.INCONCLUSIVE, blame=Blame.HOST, code=code, message=cause)
@@ -60,7 +60,7 @@ def lose_attempt(tx: Tx, attempt: Attempt, *, cause: str, code: str = "host.lost
     return moved
 
 
-def finish_cancelled_attempt(tx: Tx, attempt: Attempt, *, cause: str) -> None:
+def finish_cancelled_attempt(tx: Tx, attempt: AttemptRecord, *, cause: str) -> None:
     """End a live attempt of a cancelled job. Its device gets no work before its clean-up is confirmed."""
     attempts.move_attempt(
         tx,

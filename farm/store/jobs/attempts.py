@@ -15,13 +15,14 @@ from farm.core.jobs.attempt import Attempt, AttemptEvent, AttemptRecord, Attempt
 from farm.core.jobs.job import JobState
 from farm.core.jobs.retry import FinishedAttempt
 from farm.core.operations.event import WorkEvent
-from farm.core.runs.plan import RunPlan
+from farm.core.runs.plan import PlanFile, RunPlan
 from farm.database.rows import find_record, is_among, to_record
 from farm.database.tables import UtcTime, artifacts, attempts, is_live, jobs, sessions
 from farm.database.transaction import Tx
 from farm.store.operations.events import record_if_moved, record_transitions
 
 _PLAN = TypeAdapter(RunPlan)
+_FILES = TypeAdapter(tuple[PlanFile, ...])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,26 +88,41 @@ def find_attempt(connection: Connection, attempt_id: AttemptId) -> AttemptRecord
     return None if row is None else to_record(AttemptRecord if row.plan is None else Attempt, row)
 
 
-def find_live_attempt(connection: Connection, device_id: DeviceId) -> Attempt | None:
+#: Of the columns of attempts, a plan is by far the largest.
+_WITHOUT_PLAN = [attempts.c[name] for name in AttemptRecord.__dataclass_fields__]
+
+
+def find_live_attempt(connection: Connection, device_id: DeviceId) -> AttemptRecord | None:
     """Return the live attempt on a device, or None."""
-    query = sa.select(attempts).where(is_live(attempts), attempts.c.device_id == device_id)
-    return find_record(connection, Attempt, query)
+    query = sa.select(*_WITHOUT_PLAN).where(is_live(attempts), attempts.c.device_id == device_id)
+    return find_record(connection, AttemptRecord, query)
 
 
-_LIVE_OF_SESSION_QUERY = sa.select(attempts).where(
+_LIVE_OF_SESSION_QUERY = sa.select(*_WITHOUT_PLAN).where(
     is_live(attempts), attempts.c.session_id == sa.bindparam("session_id")
 )
 
 
-def live_attempts(connection: Connection, session_id: SessionId) -> list[Attempt]:
+def live_attempts(connection: Connection, session_id: SessionId) -> list[AttemptRecord]:
     """Return the live attempts of a session, oldest first."""
     return _oldest_first(connection, _LIVE_OF_SESSION_QUERY, session_id=session_id)
 
 
-def live_attempts_of_hosts(connection: Connection, host_ids: Collection[HostId]) -> list[Attempt]:
+def live_attempts_of_hosts(connection: Connection, host_ids: Collection[HostId]) -> list[AttemptRecord]:
     """Return the live attempts on the devices of hosts, oldest first."""
-    query = sa.select(attempts).where(is_live(attempts), is_among(connection, attempts.c.host_id, host_ids))
-    return _oldest_first(connection, query)
+    among = is_among(connection, attempts.c.host_id, host_ids)
+    return _oldest_first(connection, sa.select(*_WITHOUT_PLAN).where(is_live(attempts), among))
+
+
+_PLANS_QUERY = sa.select(attempts.c.attempt_id, attempts.c.plan).where(
+    attempts.c.attempt_id.in_(sa.bindparam("attempt_ids", expanding=True)), attempts.c.plan.is_not(sa.null())
+)
+
+
+def plans_of(connection: Connection, attempt_ids: Collection[AttemptId]) -> dict[AttemptId, RunPlan]:
+    """Return the plans of attempts; of settled ones they may be gone."""
+    rows = connection.execute(_PLANS_QUERY, {"attempt_ids": list(attempt_ids)}) if attempt_ids else ()
+    return {row.attempt_id: _PLAN.validate_python(row.plan) for row in rows}
 
 
 _ATTEMPTS_TO_STOP_QUERY = (
@@ -125,33 +141,32 @@ def attempts_to_stop(connection: Connection, session_id: SessionId) -> set[Attem
     return set(connection.execute(_ATTEMPTS_TO_STOP_QUERY, {"session_id": session_id}).scalars())
 
 
-def unstarted_attempts(connection: Connection, *, after: timedelta, now: datetime) -> list[Attempt]:
+def unstarted_attempts(connection: Connection, *, after: timedelta, now: datetime) -> list[AttemptRecord]:
     """Return the live attempts that had not started some time after their claim, oldest first.
 
     Only the agent knows: those of which it said nothing since then are not among them.
     """
     query = (
-        sa.select(attempts, sessions.c.heartbeat_at)
+        sa.select(*_WITHOUT_PLAN, sessions.c.heartbeat_at)
         .join(sessions, sessions.c.session_id == attempts.c.session_id)
         .where(
             is_live(attempts), attempts.c.state == AttemptState.CLAIMED, attempts.c.claimed_at < now - after
         )
     )
     rows = [row for row in connection.execute(query) if row.heartbeat_at > row.claimed_at + after]
-    return sorted((to_record(Attempt, row) for row in rows), key=lambda attempt: attempt.attempt_id)
+    return sorted((to_record(AttemptRecord, row) for row in rows), key=lambda attempt: attempt.attempt_id)
 
 
-def _oldest_first(connection: Connection, query: sa.Select[Any], **parameters: object) -> list[Attempt]:
+def _oldest_first(connection: Connection, query: sa.Select[Any], **parameters: object) -> list[AttemptRecord]:
     # Sorted here: with ORDER BY, SQLite would scan the table instead of the index of live rows.
-    rows = [to_record(Attempt, row) for row in connection.execute(query, parameters)]
+    rows = [to_record(AttemptRecord, row) for row in connection.execute(query, parameters)]
     return sorted(rows, key=lambda attempt: attempt.attempt_id)
 
 
 def attempts_of_jobs(connection: Connection, job_ids: Collection[JobId]) -> dict[JobId, list[AttemptRecord]]:
     """Return by job its attempts, oldest first, without their plans; jobs without one are missing."""
-    columns = [attempts.c[name] for name in AttemptRecord.__dataclass_fields__]
     query = (
-        sa.select(*columns)
+        sa.select(*_WITHOUT_PLAN)
         .where(is_among(connection, attempts.c.job_id, job_ids))
         .order_by(attempts.c.attempt_id)
     )
@@ -161,9 +176,11 @@ def attempts_of_jobs(connection: Connection, job_ids: Collection[JobId]) -> dict
     return dict(by_job)
 
 
-def expired_files(connection: Connection, attempt: Attempt) -> list[Digest]:
-    """Return the files of an attempt's plan that the farm no longer has."""
-    digests = {file.digest for file in attempt.plan.files}
+def expired_files(connection: Connection, attempt_id: AttemptId) -> list[Digest]:
+    """Return the files of a live attempt's plan that the farm no longer has."""
+    planned = sa.select(attempts.c.plan["files"]).where(attempts.c.attempt_id == attempt_id)
+    files = _FILES.validate_python(connection.execute(planned).scalar_one())
+    digests = {file.digest for file in files}
     query = sa.select(artifacts.c.digest).where(
         artifacts.c.digest.in_(digests), artifacts.c.expired_at.is_not(None)
     )
@@ -198,7 +215,7 @@ _MOVE_STATEMENT = attempts.update().where(
 
 def move_attempt(
     tx: Tx,
-    attempt: Attempt,
+    attempt: AttemptRecord,
     event: AttemptEvent,
     *,
     cause: str | None = None,
@@ -225,7 +242,7 @@ def move_attempt(
     )
 
 
-def record_waiting(tx: Tx, attempt: Attempt, waiting_for: str | None) -> None:
+def record_waiting(tx: Tx, attempt: AttemptRecord, waiting_for: str | None) -> None:
     """Record what an attempt's agent waits for before the run; not a transition, so without an event."""
     unfit_at = sa.literal(None if waiting_for is None else tx.now, UtcTime())
     tx.connection.execute(
@@ -235,7 +252,7 @@ def record_waiting(tx: Tx, attempt: Attempt, waiting_for: str | None) -> None:
     )
 
 
-def transfer_attempt(connection: Connection, attempt: Attempt, session_id: SessionId) -> None:
+def transfer_attempt(connection: Connection, attempt: AttemptRecord, session_id: SessionId) -> None:
     """Give a live attempt to the next session of its host."""
     connection.execute(
         attempts.update()

@@ -10,7 +10,7 @@ from farm.core.base.ids import DeviceId, Digest, HostId
 from farm.core.devices.device import Admin, Presence
 from farm.core.devices.host_state import HostState
 from farm.core.errors import Forbidden
-from farm.core.jobs.attempt import Attempt, AttemptState
+from farm.core.jobs.attempt import AttemptRecord, AttemptState
 from farm.core.jobs.timeouts import DEFAULT_TIMEOUTS, AgentTimeouts
 from farm.core.upkeep.device_action import DeviceActionKind, obstacle
 from farm.core.upkeep.device_settings import SettingRestore, settings_to_restore
@@ -48,9 +48,9 @@ class AtWork:
 
     devices: Sequence[Device]
     #: Live attempts of the session that are still wanted.
-    owned: Sequence[Attempt]
+    owned: Sequence[AttemptRecord]
     #: Runs that were given up and yet count: nothing took their place.
-    orphaned: Sequence[Attempt]
+    orphaned: Sequence[AttemptRecord]
     #: Devices that an attempt has.
     busy: Collection[DeviceId]
 
@@ -69,7 +69,7 @@ def answer(
         request,
         timeouts,
         # An attempt that is no longer wanted is left out, and thereby stopped.
-        assignments=tuple(_assignment(attempt) for attempt in (*at_work.owned, *at_work.orphaned)),
+        assignments=_assignments(connection, (*at_work.owned, *at_work.orphaned)),
         facts_wanted=tuple(facts_wanted),
         prefetch=upcoming_files(connection, host_id),
         device_actions=tuple(_due_actions(connection, host_id, at_work)),
@@ -102,14 +102,19 @@ def _is_news(request: Exchange, answer: ExchangeAnswer) -> bool:
     return held != owned or bool(answer.facts_wanted) or bool(new_actions)
 
 
-def _assignment(attempt: Attempt) -> Assignment:
-    unstarted = attempt.state is AttemptState.CLAIMED
-    return Assignment(
-        attempt_id=attempt.attempt_id,
-        job_id=attempt.job_id,
-        device_id=attempt.device_id,
-        fence=attempt.fence,
-        plan=attempt.plan if unstarted else None,
+def _assignments(connection: Connection, wanted: Sequence[AttemptRecord]) -> tuple[Assignment, ...]:
+    """Assign attempts; those that their agent has not begun with their plans."""
+    unstarted = [attempt.attempt_id for attempt in wanted if attempt.state is AttemptState.CLAIMED]
+    plans = attempts.plans_of(connection, unstarted)
+    return tuple(
+        Assignment(
+            attempt_id=attempt.attempt_id,
+            job_id=attempt.job_id,
+            device_id=attempt.device_id,
+            fence=attempt.fence,
+            plan=plans.get(attempt.attempt_id),
+        )
+        for attempt in wanted
     )
 
 
@@ -207,6 +212,7 @@ def check_file_is_needed(connection: Connection, host_id: HostId, digest: Digest
 def _needed_digests(connection: Connection, host_id: HostId) -> Iterator[Digest]:
     session = hosts.current_session(connection, host_id)
     if session is not None:
-        for attempt in attempts.live_attempts(connection, session.session_id):
-            yield from (file.digest for file in attempt.plan.files)
+        live = attempts.live_attempts(connection, session.session_id)
+        plans = attempts.plans_of(connection, [attempt.attempt_id for attempt in live])
+        yield from (file.digest for plan in plans.values() for file in plan.files)
     yield from upcoming_files(connection, host_id)

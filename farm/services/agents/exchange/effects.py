@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Admin, DeviceFacts, Presence
-from farm.core.jobs.attempt import Attempt, AttemptEvent, AttemptState
+from farm.core.jobs.attempt import AttemptEvent, AttemptRecord, AttemptState
 from farm.core.results.settle.effects import Consequence
 from farm.core.upkeep.device_action import DeviceAction
 from farm.store.devices.reports import DeviceStatusUpdate
@@ -16,7 +16,7 @@ from farm.wire.agents.protocol import DeviceActionReport
 class AdvanceAttempt:
     """An attempt reached its next state."""
 
-    attempt: Attempt
+    attempt: AttemptRecord
     event: AttemptEvent
 
 
@@ -24,7 +24,7 @@ class AdvanceAttempt:
 class RecordWaiting:
     """The condition that an attempt waits for in its present state changed."""
 
-    attempt: Attempt
+    attempt: AttemptRecord
     state: AttemptState
     waiting_for: str | None
 
@@ -33,7 +33,7 @@ class RecordWaiting:
 class ReturnAttempt:
     """Nothing of an attempt ran: its job is queued again."""
 
-    attempt: Attempt
+    attempt: AttemptRecord
     reason: str
     code: str | None = None
 
@@ -42,7 +42,7 @@ class ReturnAttempt:
 class CancelAttempt:
     """An attempt of a cancelled job has stopped."""
 
-    attempt: Attempt
+    attempt: AttemptRecord
     cause: str
 
 
@@ -50,7 +50,7 @@ class CancelAttempt:
 class LoseAttempt:
     """No further report of an attempt will come, its late one apart."""
 
-    attempt: Attempt
+    attempt: AttemptRecord
     cause: str
     code: str
 

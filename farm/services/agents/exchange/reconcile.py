@@ -6,7 +6,7 @@ from farm.core.base.ids import DeviceId
 from farm.core.checks.failures import Incident, became_unreachable, find_usb_full_cause
 from farm.core.devices.device import Presence
 from farm.core.devices.host_state import IncidentKind
-from farm.core.jobs.attempt import Attempt, AttemptEvent, AttemptState, advance, is_plausible
+from farm.core.jobs.attempt import AttemptEvent, AttemptRecord, AttemptState, advance, is_plausible
 from farm.core.jobs.retry import JOB_DEFERRED, MOVED
 from farm.core.results.settle.effects import EndIncident, OpenIncident
 from farm.core.upkeep.device_action import DeviceActionId
@@ -148,7 +148,7 @@ def _attempts(snapshot: FleetSnapshot, reports: Sequence[AttemptReport]) -> Iter
             yield LoseAttempt(attempt=attempt, cause="its agent let go of it", code="host.let_go")
 
 
-def _end_unwanted(attempt: Attempt) -> Effect:
+def _end_unwanted(attempt: AttemptRecord) -> Effect:
     """End an attempt of a cancelled job that its agent lists no longer, or never did."""
     if attempt.state is AttemptState.CLAIMED:
         return ReturnAttempt(attempt=attempt, reason="its job was cancelled before it began")
@@ -162,7 +162,7 @@ def _as_begun(report: AttemptReport) -> AttemptReport:
     return report.model_copy(update={"phase": AttemptState.PREPARING})
 
 
-def progress(attempt: Attempt, report: AttemptReport) -> Iterator[Effect]:
+def progress(attempt: AttemptRecord, report: AttemptReport) -> Iterator[Effect]:
     """Move a live attempt to the phase that its agent reports, unless that quotes another fence."""
     if attempt.fence != report.fence:
         return

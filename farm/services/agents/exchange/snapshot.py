@@ -10,7 +10,7 @@ from farm.core.base.ids import AttemptId, DeviceId, HostId
 from farm.core.checks.check_schedule import PastCheck
 from farm.core.checks.failures import Incident
 from farm.core.devices.device import Admin, Health, Presence
-from farm.core.jobs.attempt import Attempt
+from farm.core.jobs.attempt import AttemptRecord
 from farm.core.upkeep.device_action import DeviceAction, DeviceActionKind
 from farm.database.transaction import Tx
 from farm.store.checks import failures as device_failures
@@ -36,13 +36,13 @@ class FleetSnapshot:
     at: datetime
     host_id: HostId
     #: The live attempts of the session, and those of them whose jobs were cancelled.
-    attempts: Sequence[Attempt]
+    attempts: Sequence[AttemptRecord]
     unwanted: frozenset[AttemptId]
     #: The host's devices.
     devices: Sequence[Device]
     #: Devices of other hosts that this one reports, and the live attempts there.
     elsewhere: Mapping[DeviceId, Device]
-    attempt_elsewhere: Mapping[DeviceId, Attempt]
+    attempt_elsewhere: Mapping[DeviceId, AttemptRecord]
     #: Facts of a device that the farm has never seen before.
     admits_as: Admin
     #: Those that are open.
@@ -78,7 +78,7 @@ def reload_devices(tx: Tx, before: FleetSnapshot, request: Exchange) -> FleetSna
 
 
 def _with_devices(
-    tx: Tx, host_id: HostId, request: Exchange, live: Sequence[Attempt], unwanted: frozenset[AttemptId]
+    tx: Tx, host_id: HostId, request: Exchange, live: Sequence[AttemptRecord], unwanted: frozenset[AttemptId]
 ) -> FleetSnapshot:
     report_by_id = {DeviceId(report.device_id): report for report in request.devices}
     own = devices.list_devices(tx.connection, host_id=host_id)
