@@ -15,13 +15,13 @@ from farm.core.operations.alarm import AlarmKind, AlarmSubject
 from farm.database.transaction import Tx
 from farm.services.devices.admin import device_change
 from farm.services.devices.views import device_named
-from farm.services.operations.alarms import clear_alarm
 from farm.store.checks import reference_runs
 from farm.store.devices import devices
 from farm.store.devices import transitions as device_transitions
 from farm.store.devices.devices import Device
 from farm.store.hosts import hosts
 from farm.store.jobs import jobs
+from farm.store.operations.alarms import clear_alarm
 from farm.wire.documents.devices import DeviceChange, OperatorRequest, RebaselineRequest
 
 
@@ -110,7 +110,7 @@ def rebaseline(tx: Tx, name: str, request: RebaselineRequest) -> DeviceChange:
     if not device_transitions.rebaseline_device(tx.by(actor), device, level, reason=request.reason):
         raise Conflict(f"{device.name}: someone else re-baselined it at the same moment")
     cause = f"{request.by} accepted its level: {request.reason}"
-    clear_alarm(tx, AlarmKind.REFERENCE_DRIFT, AlarmSubject.DEVICE, device_id, cause=cause)
+    clear_alarm(tx.by("farm"), (AlarmKind.REFERENCE_DRIFT, AlarmSubject.DEVICE, device_id), cause=cause)
     message = f"{device.name} is compared with its own reference runs from now on; the last took {level}"
     after = devices.get_device(tx.connection, device_id)
     return device_change(tx.connection, after, message + _queue_check(tx, after, request))

@@ -6,9 +6,8 @@ from farm.core.base.units import elapsed_text
 from farm.core.operations.alarm import AlarmKind, AlarmSubject, DueAlarm
 from farm.core.operations.host_clock import ClockDifference
 from farm.database.transaction import Tx
-from farm.services.operations.alarms import clear_alarm
 from farm.store.hosts import hosts
-from farm.store.operations.alarms import acknowledged_alarms, add_alarm
+from farm.store.operations.alarms import acknowledged_alarms, add_alarm, clear_alarm
 
 _KIND, _SUBJECT = AlarmKind.CLOCK_STEPPED, AlarmSubject.HOST
 
@@ -26,7 +25,7 @@ def record_host_clock(tx: Tx, host_id: HostId, difference: ClockDifference) -> N
 
 def end_clock_alarm(tx: Tx, host_id: HostId, *, cause: str) -> None:
     """Clear the alarm of a host's clock, if one is open."""
-    clear_alarm(tx, _KIND, _SUBJECT, host_id, cause=cause)
+    clear_alarm(tx.by("farm"), (_KIND, _SUBJECT, host_id), cause=cause)
 
 
 def _alarm(host_id: HostId, difference: ClockDifference) -> DueAlarm:

@@ -66,7 +66,7 @@ class AlarmScan:
             if (alarm.kind, alarm.subject) == _SERIES and not list(
                 overdue_findings(Tx(connection, now), [int(alarm.subject_id)])
             ):
-                alarm_store.clear_alarm(Tx(connection, now), alarm, cause=_OVER_CAUSE)
+                alarm_store.clear_alarm(Tx(connection, now), alarm.key, cause=_OVER_CAUSE)
         ids = series_after(connection, self._series_id, limit=_SERIES_AT_ONCE)
         self._series_id = ids[-1] if len(ids) == _SERIES_AT_ONCE else 0
         names = self._names_with_alarm(connection, now)
@@ -86,7 +86,7 @@ def _clear_others(tx: Tx, keys: Collection[AlarmKey], *, up_since: datetime) -> 
         # While the farm was down, no host could report that a phone is claimed twice.
         is_unsaid = alarm.kind is AlarmKind.IDENTITY_CLASH and tx.now - up_since < CLAIM_CLASH_DURATION
         if (alarm.kind, alarm.subject) in _SCANNED_KINDS and alarm.key not in keys and not is_unsaid:
-            alarm_store.clear_alarm(tx.by("farm"), alarm, cause=_OVER_CAUSE)
+            alarm_store.clear_alarm(tx.by("farm"), alarm.key, cause=_OVER_CAUSE)
 
 
 def _clear_of_retired(tx: Tx, fleet: Sequence[Device]) -> None:
@@ -94,7 +94,7 @@ def _clear_of_retired(tx: Tx, fleet: Sequence[Device]) -> None:
     retired = {device.device_id for device in fleet if device.admin is Admin.RETIRED}
     for alarm in alarm_store.open_alarms(tx.connection):
         if alarm.subject is AlarmSubject.DEVICE and alarm.subject_id in retired:
-            alarm_store.clear_alarm(tx.by("farm"), alarm, cause="the phone is retired")
+            alarm_store.clear_alarm(tx.by("farm"), alarm.key, cause="the phone is retired")
 
 
 def _known_alarms(tx: Tx) -> set[AlarmKey]:

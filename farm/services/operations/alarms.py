@@ -19,12 +19,6 @@ _FIELDS = tuple(field.name for field in fields(Alarm))
 LAST_ALARMS, MOST_ALARMS = 200, 1000
 
 
-def clear_alarm(tx: Tx, kind: AlarmKind, subject: AlarmSubject, subject_id: str, *, cause: str) -> bool:
-    """Clear an alarm whose condition is over; False when none is open."""
-    alarm = alarm_store.find_open_alarm(tx.connection, kind, subject, subject_id)
-    return alarm is not None and alarm_store.clear_alarm(tx.by("farm"), alarm, cause=cause)
-
-
 def list_alarms(
     connection: Connection,
     *,
@@ -62,7 +56,8 @@ def clear_by_operator(tx: Tx, alarm_id: int, request: ClearRequest) -> Alarm:
     if alarm is None:
         raise NotFound(f"there is no alarm {alarm_id}", hint="`farm alarms --all` lists them")
     actor, cause = f"user:{request.by}", request.reason or ""
-    alarm_store.clear_alarm(tx.by(actor), alarm, cause=cause)
+    if alarm.cleared_at is None:
+        alarm_store.clear_alarm(tx.by(actor), alarm.key, cause=cause)
     return alarm_store.find_alarm(tx.connection, alarm_id) or alarm
 
 
@@ -78,7 +73,8 @@ def report_step(tx: Tx, machine: str, step_s: float) -> None:
     kind, subject = AlarmKind.CLOCK_STEPPED, AlarmSubject.FARM
     text = step_text(step_s)
     if text is None:
-        clear_alarm(tx, kind, subject, machine, cause="the farm and its machine agree on the time")
+        cause = "the farm and its machine agree on the time"
+        alarm_store.clear_alarm(tx.by("farm"), (kind, subject, machine), cause=cause)
         return
     message = f"{machine}: {text}; the farm goes on by the time that passed"
     hint = (

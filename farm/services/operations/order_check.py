@@ -17,7 +17,6 @@ from farm.core.results.statistics.pair_distance import restarted_between
 from farm.core.runs.measurement import COUNTED
 from farm.database.engine import Database
 from farm.database.transaction import Tx
-from farm.services.operations.alarms import clear_alarm
 from farm.store.devices.devices import find_device
 from farm.store.jobs.run_order import PastRun, last_runs, measured_devices
 from farm.store.operations import alarms as alarm_store
@@ -148,7 +147,8 @@ def _apply(
             alarm_store.add_alarm(tx, alarm)
     elif all(effect.is_over for effect in effects):
         cause = "the newest matrices do not show it any more"
-        clear_alarm(tx, AlarmKind.ORDER_SHOWS, AlarmSubject.DEVICE, device_id, cause=cause)
+        key = AlarmKind.ORDER_SHOWS, AlarmSubject.DEVICE, device_id
+        alarm_store.clear_alarm(tx.by("farm"), key, cause=cause)
 
 
 def effect_text(effect: OrderEffect, labels: Mapping[Hashable, str]) -> str:

@@ -22,7 +22,7 @@ from farm.core.operations.alarm import (
 from farm.database.rows import find_record, is_among, to_record
 from farm.database.tables import alarms, cells, series
 from farm.database.transaction import Tx
-from farm.store.operations.events import record_event, record_if_moved
+from farm.store.operations.events import record_event
 
 #: The most attempts to notify of an alarm, with a doubled pause after each.
 MAX_NOTIFY_ATTEMPTS = 5
@@ -50,19 +50,26 @@ def add_alarm(tx: Tx, alarm: DueAlarm) -> bool:
     return True
 
 
-def clear_alarm(tx: Tx, alarm: Alarm, *, cause: str) -> bool:
-    """Clear an alarm; False if it was cleared already."""
-    return record_if_moved(
-        tx,
+def clear_alarm(tx: Tx, key: AlarmKey, *, cause: str) -> bool:
+    """Clear the open alarm of a kind for a subject; False if none is open."""
+    kind, subject, subject_id = key
+    cleared = tx.connection.execute(
         alarms.update()
-        .where(alarms.c.alarm_id == alarm.alarm_id, alarms.c.cleared_at.is_(None))
-        .values(cleared_at=tx.now, cleared_by=tx.actor),
-        AlarmEvent.CLEARED,
-        alarm.alarm_id,
-        from_state="open",
-        to_state="cleared",
-        cause=f"{alarm.kind} of {alarm.subject}:{alarm.subject_id}: {cause}",
+        .where(
+            alarms.c.kind == kind,
+            alarms.c.subject == subject,
+            alarms.c.subject_id == subject_id,
+            alarms.c.cleared_at.is_(None),
+        )
+        .values(cleared_at=tx.now, cleared_by=tx.actor)
+        .returning(alarms.c.alarm_id)
     )
+    alarm_id = cleared.scalar_one_or_none()
+    if alarm_id is None:
+        return False
+    cause = f"{kind} of {subject}:{subject_id}: {cause}"
+    record_event(tx, AlarmEvent.CLEARED, alarm_id, from_state="open", to_state="cleared", cause=cause)
+    return True
 
 
 def count_open(connection: Connection) -> int:
@@ -115,19 +122,6 @@ def devices_of_alarms(connection: Connection, listed: Collection[Alarm]) -> dict
 def find_alarm(connection: Connection, alarm_id: int) -> Alarm | None:
     """Return an alarm by its id, or None."""
     return find_record(connection, Alarm, sa.select(alarms).where(alarms.c.alarm_id == alarm_id))
-
-
-def find_open_alarm(
-    connection: Connection, kind: AlarmKind, subject: AlarmSubject, subject_id: str
-) -> Alarm | None:
-    """Return the open alarm of a kind for a subject, or None."""
-    query = sa.select(alarms).where(
-        alarms.c.kind == kind,
-        alarms.c.subject == subject,
-        alarms.c.subject_id == subject_id,
-        alarms.c.cleared_at.is_(None),
-    )
-    return find_record(connection, Alarm, query)
 
 
 def acknowledged_alarms(tx: Tx) -> set[AlarmKey]:

@@ -18,8 +18,7 @@ from farm.database import tables
 from farm.database.transaction import bind_tx
 from farm.services.operations.alarm_channels import CHANNEL_S, AlarmChannel, CommandChannel
 from farm.services.operations.alarm_notifier import AlarmNotifier
-from farm.services.operations.alarms import clear_alarm
-from farm.store.operations.alarms import MAX_NOTIFY_ATTEMPTS, add_alarm
+from farm.store.operations.alarms import MAX_NOTIFY_ATTEMPTS, add_alarm, clear_alarm
 from tests.support.database.sample_rows import DEVICE, HOST, NOW, SERIES
 from tests.support.farm.http_farm import HttpFarm, http_farm
 
@@ -134,7 +133,7 @@ def test_the_operators_command_gets_each_alarm_once_as_json(farm: HttpFarm, tmp_
     assert [view["subject_id"] for view in views] == ["phone-1", "phone-2"]
     context = farm.context
     context.database.write(
-        bind_tx(clear_alarm, now=context.clock.now()), KIND, SUBJECT, "phone-1", cause="over"
+        bind_tx(clear_alarm, now=context.clock.now()), (KIND, SUBJECT, "phone-1"), cause="over"
     )
     tell(farm, "phone-1")
     tell_command()

@@ -11,10 +11,9 @@ from farm.core.operations.alarm import QUIET_AFTER_ACKNOWLEDGED, AlarmKind, Alar
 from farm.database.transaction import bind_tx
 from farm.services.agents.heartbeats import is_report_unchanged
 from farm.services.devices.admin import change_admin
-from farm.services.operations.alarms import clear_alarm
 from farm.store.devices.devices import get_device
 from farm.store.operations import alarms as alarm_store
-from farm.store.operations.alarms import add_alarm
+from farm.store.operations.alarms import add_alarm, clear_alarm
 from farm.wire.documents.devices import OperatorRequest
 from tests.support.farm.alarm_scan import RULES, Rounds, silent_phone
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
@@ -42,9 +41,9 @@ def test_the_same_failure_is_one_alarm_and_one_event_until_it_is_cleared(farm: F
         )
 
     assert [tell(), tell()] == [True, False]
-    kind, subject = AlarmKind.PLACEMENT_CHANGED, AlarmSubject.SERIES
-    assert farm.write(bind_tx(clear_alarm, now=farm.clock.now()), kind, subject, "7", cause="it is back")
-    assert not farm.write(bind_tx(clear_alarm, now=farm.clock.now()), kind, subject, "7", cause="it is back")
+    key = AlarmKind.PLACEMENT_CHANGED, AlarmSubject.SERIES, "7"
+    assert farm.write(bind_tx(clear_alarm, now=farm.clock.now()), key, cause="it is back")
+    assert not farm.write(bind_tx(clear_alarm, now=farm.clock.now()), key, cause="it is back")
     assert tell()
     kinds = [
         row["kind"] for row in farm.rows("SELECT kind FROM events WHERE subject = 'alarm' ORDER BY event_id")
@@ -184,7 +183,7 @@ def test_what_a_person_cleared_is_not_raised_again_for_a_day(
     (alarm,) = farm.read(alarm_store.open_alarms)
     assert farm.write(
         bind_tx(alarm_store.clear_alarm, now=farm.clock.now(), actor="user:ann"),
-        alarm,
+        alarm.key,
         cause="a new cable is ordered",
     )
     host.exchange()

@@ -26,7 +26,7 @@ def test_every_kind_of_alarm_is_raised_once_until_it_is_cleared(filled: Database
     assert [filled.write(raise_alarm, kind) for _ in range(2)] == [True, False]
     (alarm,) = filled.read(open_alarms)
     assert alarm.kind is kind
-    filled.write(lambda connection: clear_alarm(Tx(connection, NOW), alarm, cause="it is back"))
+    filled.write(lambda connection: clear_alarm(Tx(connection, NOW), alarm.key, cause="it is back"))
     assert filled.write(raise_alarm, kind)
 
 

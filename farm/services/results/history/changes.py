@@ -25,12 +25,11 @@ from farm.core.results.history.recorded_change import (
 )
 from farm.core.results.statistics.interval import bounded_exp
 from farm.database.transaction import Tx
-from farm.services.operations.alarms import clear_alarm
 from farm.services.results.history.change_sessions import DAY_US, levels_around
 from farm.services.results.history.chosen_cells import candidate_filter
 from farm.store.devices.devices import device_labels
 from farm.store.matrices.search import MatrixFilter, with_few_matches
-from farm.store.operations.alarms import add_alarm
+from farm.store.operations.alarms import add_alarm, clear_alarm
 from farm.store.operations.event_log import last_events
 from farm.store.operations.events import record_event
 from farm.store.results.history import changes as change_store
@@ -130,7 +129,7 @@ def decide(tx: Tx, change_id: int, request: ChangeStateRequest) -> ChangeView:
 
 
 def _clear(tx: Tx, change_id: int, *, cause: str) -> None:
-    clear_alarm(tx, AlarmKind.REGRESSION, AlarmSubject.CHANGE, str(change_id), cause=cause)
+    clear_alarm(tx.by("farm"), (AlarmKind.REGRESSION, AlarmSubject.CHANGE, str(change_id)), cause=cause)
 
 
 def list_changes(

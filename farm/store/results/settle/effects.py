@@ -99,9 +99,7 @@ def _write_consequence(connection: Connection, effect: Consequence) -> None:
             if not (effect.unless_acknowledged and due.key in alarm_store.acknowledged_alarms(tx)):
                 alarm_store.add_alarm(tx, due)
         case ClearAlarm(at=now, alarm=key, cause=cause):
-            alarm = alarm_store.find_open_alarm(connection, *key)
-            if alarm is not None:
-                alarm_store.clear_alarm(Tx(connection, now), alarm, cause=cause)
+            alarm_store.clear_alarm(Tx(connection, now), key, cause=cause)
         case SubjectEvent():
             record_events(connection, [effect])
         case NotifyDevices(devices=devices):
