@@ -15,7 +15,7 @@ from farm.api.http.past_times import past_time
 from farm.core.base.ids import AttemptId, CellId, MatrixId, VariantId
 from farm.core.errors import InvalidInput
 from farm.core.models.variant import Variant
-from farm.core.operations.event import FarmEvent
+from farm.core.operations.event import AccessEvent
 from farm.core.results.history.chosen_labels import PairChoice
 from farm.services.files.registration import (
     change_variant,
@@ -129,7 +129,7 @@ async def post_variant_manifest(
 async def get_attempt(attempt_id: Count, caller: Viewer, farm: Farm) -> AttemptView:
     """Return one attempt with plan, outcome and evidence."""
     view = await farm.database.read_async(attempt_view, AttemptId(attempt_id))
-    farm.evidence_reads.note(caller, FarmEvent.EVIDENCE_READ, attempt_id)
+    farm.evidence_reads.note(caller, AccessEvent.EVIDENCE_READ, attempt_id)
     return view
 
 

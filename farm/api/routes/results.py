@@ -11,7 +11,7 @@ from farm.api.http.authorization import Operator, Viewer
 from farm.api.http.past_times import past_time
 from farm.core.base.ids import AttemptId, MatrixId, SeriesId
 from farm.core.errors import InvalidInput
-from farm.core.operations.event import FarmEvent
+from farm.core.operations.event import AccessEvent
 from farm.services.files.programs import harness_view
 from farm.services.matrices.cell_samples import list_samples
 from farm.services.results.cells import list_results
@@ -66,7 +66,7 @@ async def get_samples(
 ) -> list[SampledCell]:
     """Return cells of a matrix behind an index with all samples of their runs; an empty page is the end."""
     cells = await farm.database.read_async(list_samples, MatrixId(matrix_id), after=after, limit=limit)
-    farm.evidence_reads.note(caller, FarmEvent.SAMPLES_READ, matrix_id)
+    farm.evidence_reads.note(caller, AccessEvent.SAMPLES_READ, matrix_id)
     return cells
 
 

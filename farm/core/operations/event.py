@@ -11,6 +11,7 @@ from farm.core.devices.host_state import HostEvent, SessionEvent
 from farm.core.jobs.attempt import AttemptEvent
 from farm.core.jobs.job import JobEvent
 from farm.core.operations.alarm import AlarmEvent
+from farm.core.upkeep.device_action import DeviceActionEvent
 
 
 class EventSubject(StrEnum):
@@ -84,7 +85,7 @@ class FurtherWorkEvent(StrEnum):
 
 
 class DeviceEvent(StrEnum):
-    """Device events. Operator decisions: `AdminEvent`."""
+    """Device events. Operator decisions: `AdminEvent`, `OperatorEvent`, `DeviceActionEvent`."""
 
     #: The farm saw the phone for the first time.
     FOUND = "device_found"
@@ -110,6 +111,11 @@ class DeviceEvent(StrEnum):
     RECOVERY_ENDED = "device_recovery_ended"
     #: Its agent keeps it from charging, lets it charge again, or says that it can do neither.
     CHARGING_CHANGED = "device_charging_changed"
+
+
+class OperatorEvent(StrEnum):
+    """Operator decisions on a device, besides its place in the pool."""
+
     #: An operator accepted its latest reference run: it is compared with its own runs only from then on.
     REBASELINED = "device_rebaselined"
     #: An operator named it, or took its name away.
@@ -118,16 +124,10 @@ class DeviceEvent(StrEnum):
     TAGGED = "device_tagged"
     #: An operator says that nothing of ours is left on it, where no agent could tell.
     ASSERTED_CLEAN = "device_asserted_clean"
-    #: A person has it; also when the hold was made longer.
+    #: A person has it; also when the reservation was made longer.
     RESERVED = "device_reserved"
     #: It went back to the pool.
     RELEASED = "device_released"
-    #: An operator wants something done on it.
-    ACTION_REQUESTED = "device_action_requested"
-    #: It was done.
-    ACTION_DONE = "device_action_done"
-    #: It could not be done, or no agent did it in time.
-    ACTION_FAILED = "device_action_failed"
 
 
 class EnrollmentEvent(StrEnum):
@@ -150,8 +150,8 @@ class FleetEvent(StrEnum):
     INCIDENT_ENDED = "incident_ended"
 
 
-class FarmEvent(StrEnum):
-    """Storage, access and administration events."""
+class AccessEvent(StrEnum):
+    """Access events."""
 
     #: An operator made a token that lets one agent join.
     JOIN_CREATED = "join_token_created"
@@ -169,6 +169,11 @@ class FarmEvent(StrEnum):
     EVIDENCE_READ = "attempt_evidence_read"
     #: A caller with a token read all samples of a matrix; recorded once an hour at most.
     SAMPLES_READ = "matrix_samples_read"
+
+
+class FarmEvent(StrEnum):
+    """Storage and administration events."""
+
     #: A program is what new matrices run from here on.
     PROGRAM_REGISTERED = "program_registered"
     #: A user attached energy that an instrument measured to an attempt.
@@ -201,11 +206,14 @@ EventKind = (
     | AttemptEvent
     | DeviceEvent
     | AdminEvent
+    | OperatorEvent
+    | DeviceActionEvent
     | EnrollmentEvent
     | HostEvent
     | SessionEvent
     | FleetEvent
     | AlarmEvent
+    | AccessEvent
     | FarmEvent
 )
 """What an event may be called."""
@@ -228,9 +236,9 @@ ROUTINE_EVENTS: frozenset[str] = frozenset(
         DeviceEvent.RECOVERY_ENDED,
         DeviceEvent.CHARGING_CHANGED,
         DeviceEvent.CLAIM_REFUSED,
-        FarmEvent.ACCESS_REFUSED,
-        FarmEvent.EVIDENCE_READ,
-        FarmEvent.SAMPLES_READ,
+        AccessEvent.ACCESS_REFUSED,
+        AccessEvent.EVIDENCE_READ,
+        AccessEvent.SAMPLES_READ,
         FarmEvent.LEASE_ACQUIRED,
     ]
 )

@@ -25,6 +25,17 @@ class DeviceActionKind(StrEnum):
     RESTORE_SETTINGS = "restore_settings"
 
 
+class DeviceActionEvent(StrEnum):
+    """Device action events."""
+
+    #: An operator wants something done on it.
+    REQUESTED = "device_action_requested"
+    #: It was done.
+    DONE = "device_action_done"
+    #: It could not be done, or no agent did it in time.
+    FAILED = "device_action_failed"
+
+
 DeviceActionId = NewType("DeviceActionId", int)
 
 

@@ -4,7 +4,7 @@ import threading
 from datetime import datetime, timedelta
 
 from farm.clock import Clock
-from farm.core.operations.event import FarmEvent
+from farm.core.operations.event import AccessEvent
 from farm.core.operations.role import Caller
 from farm.database.engine import Database
 from farm.database.transaction import Tx, bind_tx
@@ -16,7 +16,7 @@ RECORD_EVERY = timedelta(hours=1)
 MAX_REMEMBERED = 65_536
 
 #: An actor, what was read, and its id.
-_Reading = tuple[str, FarmEvent, int]
+_Reading = tuple[str, AccessEvent, int]
 
 
 class EvidenceReads:
@@ -29,7 +29,7 @@ class EvidenceReads:
         self._noted_at: dict[_Reading, datetime] = {}
         self._waiting: list[_Reading] = []
 
-    def note(self, caller: Caller, kind: FarmEvent, subject_id: int) -> None:
+    def note(self, caller: Caller, kind: AccessEvent, subject_id: int) -> None:
         """Note that a caller read the evidence of an attempt, or the samples of a matrix.
 
         Callers without a token are everyone on the farm's own machine: they are not recorded.

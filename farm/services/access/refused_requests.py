@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from farm.core.base.ids import DeviceId, HostId
-from farm.core.operations.event import DeviceEvent, EventKind, EventSubject, FarmEvent
+from farm.core.operations.event import AccessEvent, DeviceEvent, EventKind, EventSubject
 from farm.database.transaction import Tx
 from farm.store.operations.events import last_event_at, record_event
 
@@ -20,12 +20,12 @@ ANONYMOUS_AGENT = "anonymous:agent"
 def record_refusal(tx: Tx, host_id: HostId, cause: str) -> None:
     """Record that a host's credential was used for what is another's."""
     actor = f"agent:{host_id}"
-    _record_throttled(tx.by(actor), FarmEvent.ACCESS_REFUSED, EventSubject.HOST, host_id, cause)
+    _record_throttled(tx.by(actor), AccessEvent.ACCESS_REFUSED, EventSubject.HOST, host_id, cause)
 
 
 def record_caller_refusal(tx: Tx, cause: str) -> None:
     """Record that a person or script, or an unknown caller, asked for what they may not."""
-    _record_throttled(tx, FarmEvent.ACCESS_REFUSED, EventSubject.ACCESS, tx.actor, cause)
+    _record_throttled(tx, AccessEvent.ACCESS_REFUSED, EventSubject.ACCESS, tx.actor, cause)
 
 
 def record_refused_claim(tx: Tx, device_id: DeviceId, cause: str, host_id: HostId) -> None:

@@ -19,7 +19,8 @@ from farm.core.devices.selector import parse_selector, select_devices
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.jobs.pending_reasons import StateOrigin
 from farm.core.jobs.retry import JOB_DEFERRED
-from farm.core.operations.event import DeviceEvent, EventKind, EventSubject
+from farm.core.operations.event import DeviceEvent, EventKind, EventSubject, OperatorEvent
+from farm.core.upkeep.device_action import DeviceActionEvent
 from farm.store.devices import devices
 from farm.store.devices import workload as device_workload
 from farm.store.devices.devices import Device, DeviceName, DeviceStatus
@@ -42,11 +43,11 @@ _KINDS_BY_BLOCKER: Mapping[Blocker, Sequence[EventKind]] = {
     Blocker.PENDING: (DeviceEvent.FOUND,),
     Blocker.CORDONED: (AdminEvent.CORDONED,),
     Blocker.RETIRED: (AdminEvent.RETIRED,),
-    Blocker.RESERVED: (DeviceEvent.RESERVED,),
+    Blocker.RESERVED: (OperatorEvent.RESERVED,),
     Blocker.HEALTH_UNKNOWN: _HEALTH_KINDS,
     Blocker.HEALTH_SUSPECT: _HEALTH_KINDS,
     Blocker.HEALTH_BAD: _HEALTH_KINDS,
-    Blocker.DEVICE_ACTION: (DeviceEvent.ACTION_REQUESTED,),
+    Blocker.DEVICE_ACTION: (DeviceActionEvent.REQUESTED,),
 }
 
 

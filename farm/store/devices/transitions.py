@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import DeviceId
 from farm.core.devices.admin import AdminEvent, advance
 from farm.core.devices.device import Admin, Health
-from farm.core.operations.event import DeviceEvent
+from farm.core.operations.event import DeviceEvent, OperatorEvent
 from farm.database.tables import devices
 from farm.database.transaction import Tx
 from farm.store.devices.devices import Device
@@ -63,27 +63,27 @@ def put_label(tx: Tx, device: Device, label: str | None, *, reason: str | None =
     """
     update = devices.update().where(_is_unchanged(device, "label")).values(label=label)
     change = f"from {device.label or 'none'} to {label or 'none'}"
-    return _change(tx, device, update, DeviceEvent.LABELLED, change, reason=reason)
+    return _change(tx, device, update, OperatorEvent.LABELLED, change, reason=reason)
 
 
 def put_tags(tx: Tx, device: Device, tags: Sequence[str], *, reason: str | None = None) -> None:
     """Set a device's tags; the caller has locked the device in this transaction."""
     update = devices.update().where(devices.c.device_id == device.device_id).values(tags=list(tags))
     cause = f"from {', '.join(device.tags) or 'none'} to {', '.join(tags) or 'none'}"
-    _change(tx, device, update, DeviceEvent.TAGGED, cause, reason=reason)
+    _change(tx, device, update, OperatorEvent.TAGGED, cause, reason=reason)
 
 
 def rebaseline_device(tx: Tx, device: Device, level: str, *, reason: str) -> bool:
     """Re-baseline a device, whose reference range begins again; False if it changed in the meantime."""
     update = devices.update().where(_is_unchanged(device, "rebaselined_at")).values(rebaselined_at=tx.now)
-    return _change(tx, device, update, DeviceEvent.REBASELINED, level, reason=reason)
+    return _change(tx, device, update, OperatorEvent.REBASELINED, level, reason=reason)
 
 
 def put_reservation(tx: Tx, device: Device, *, by: str, until: datetime, cause: str) -> bool:
     """Reserve a device for a person; False if its reservation is not as in `device` any more."""
     as_read = _is_unchanged(device, "reserved_by", "reserved_until")
     update = devices.update().where(as_read).values(reserved_by=by, reserved_until=until)
-    return _change(tx, device, update, DeviceEvent.RESERVED, cause)
+    return _change(tx, device, update, OperatorEvent.RESERVED, cause)
 
 
 def end_reservation(tx: Tx, device: Device, *, cause: str) -> bool:
@@ -92,14 +92,14 @@ def end_reservation(tx: Tx, device: Device, *, cause: str) -> bool:
         return False
     as_read = _is_unchanged(device, "reserved_by", "reserved_until")
     update = devices.update().where(as_read).values(reserved_by=None, reserved_until=None)
-    return _change(tx, device, update, DeviceEvent.RELEASED, cause)
+    return _change(tx, device, update, OperatorEvent.RELEASED, cause)
 
 
 def record_asserted_clean(tx: Tx, device: Device, *, reason: str | None) -> None:
     """Record an operator's assertion that the device is clean up to its last token."""
     update = devices.update().where(_is_unchanged(device, "fence")).values(cleaned_fence=device.fence)
     cause = f"up to token {device.fence}, from {device.cleaned_fence}"
-    _change(tx, device, update, DeviceEvent.ASSERTED_CLEAN, cause, reason=reason)
+    _change(tx, device, update, OperatorEvent.ASSERTED_CLEAN, cause, reason=reason)
 
 
 def overdue_reservations(tx: Tx) -> list[DeviceId]:
@@ -122,7 +122,7 @@ def _is_unchanged(device: Device, *columns: str) -> sa.ColumnElement[bool]:
 
 
 def _change(
-    tx: Tx, device: Device, update: sa.Update, kind: DeviceEvent, cause: str, *, reason: str | None = None
+    tx: Tx, device: Device, update: sa.Update, kind: OperatorEvent, cause: str, *, reason: str | None = None
 ) -> bool:
     """Run a compare-and-set and record its event; False, and no event, if it changed no row."""
     is_changed = tx.connection.execute(update).rowcount == 1

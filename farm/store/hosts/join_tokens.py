@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from farm.core.base.ids import HostId
-from farm.core.operations.event import FarmEvent
+from farm.core.operations.event import AccessEvent
 from farm.database.tables import join_tokens
 from farm.database.transaction import Tx
 from farm.store.operations.events import record_event, record_if_moved
@@ -34,7 +34,7 @@ def add_join_token(
     ).one()
     token = _token(row, tx.now)
     cause = f"valid until {token.expires_at:%Y-%m-%d %H:%M} UTC"
-    record_event(tx, FarmEvent.JOIN_CREATED, token.token_id, to_state="open", cause=cause)
+    record_event(tx, AccessEvent.JOIN_CREATED, token.token_id, to_state="open", cause=cause)
     return token
 
 
@@ -62,7 +62,7 @@ def use_join_token(tx: Tx, *, token_hash: str, host_id: HostId) -> bool | None:
     if auto_admit is not None:
         record_event(
             tx.by(f"agent:{host_id}"),
-            FarmEvent.JOIN_USED,
+            AccessEvent.JOIN_USED,
             token_hash[:ID_LENGTH],
             from_state="open",
             to_state="used",
@@ -76,7 +76,7 @@ def expire_join_token(tx: Tx, token_id: str) -> bool:
     return record_if_moved(
         tx,
         join_tokens.update().where(_has_id(token_id), _is_valid(tx.now)).values(expires_at=tx.now),
-        FarmEvent.JOIN_REVOKED,
+        AccessEvent.JOIN_REVOKED,
         token_id,
         from_state="open",
         to_state="revoked",

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from farm.core.operations.event import FarmEvent
+from farm.core.operations.event import AccessEvent
 from farm.core.operations.role import Role
 from farm.core.operations.sign_in import PROVIDER_ACTOR
 from farm.database.tables import access_tokens, page_sessions
@@ -40,7 +40,7 @@ def add_access_token(
     ).one()
     token = _token(row, tx.now)
     cause = f"{role} {name}, in place of {replaces}" if replaces else f"{role} {name}"
-    record_event(tx, FarmEvent.ACCESS_CREATED, token.token_id, to_state="open", cause=cause)
+    record_event(tx, AccessEvent.ACCESS_CREATED, token.token_id, to_state="open", cause=cause)
     return token
 
 
@@ -85,7 +85,7 @@ def revoke_access_token(tx: Tx, token_id: str) -> bool:
     return record_if_moved(
         tx,
         access_tokens.update().where(_has_id(token_id), _is_valid(tx.now)).values(revoked_at=tx.now),
-        FarmEvent.ACCESS_REVOKED,
+        AccessEvent.ACCESS_REVOKED,
         token_id,
         from_state="open",
         to_state="revoked",

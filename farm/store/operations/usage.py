@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import DeviceId, HostId
 from farm.core.devices.admin import AdminEvent
 from farm.core.devices.host_state import HostEvent
-from farm.core.operations.event import DeviceEvent, EventKind, EventSubject
+from farm.core.operations.event import DeviceEvent, EventKind, EventSubject, OperatorEvent
 from farm.core.operations.usage import AttemptTimes, Period, UsageChange, UsageTrack
 from farm.database.rows import to_record
 from farm.database.tables import attempts, device_actions, devices, events, hosts, is_one_of, jobs
@@ -22,8 +22,8 @@ _TRACK_BY_KIND: Mapping[str, UsageTrack] = {
     **dict.fromkeys(AdminEvent, UsageTrack.ADMIN),
     DeviceEvent.PRESENCE_CHANGED: UsageTrack.PRESENCE,
     DeviceEvent.HEALTH_CHANGED: UsageTrack.HEALTH,
-    DeviceEvent.RESERVED: UsageTrack.RESERVATION,
-    DeviceEvent.RELEASED: UsageTrack.RESERVATION,
+    OperatorEvent.RESERVED: UsageTrack.RESERVATION,
+    OperatorEvent.RELEASED: UsageTrack.RESERVATION,
     **dict.fromkeys(HostEvent, UsageTrack.HOST),
 }
 _DEVICE_KINDS: tuple[EventKind, ...] = (
@@ -31,8 +31,8 @@ _DEVICE_KINDS: tuple[EventKind, ...] = (
     *AdminEvent,
     DeviceEvent.PRESENCE_CHANGED,
     DeviceEvent.HEALTH_CHANGED,
-    DeviceEvent.RESERVED,
-    DeviceEvent.RELEASED,
+    OperatorEvent.RESERVED,
+    OperatorEvent.RELEASED,
 )
 #: An open action expires after minutes, unless the farm is down.
 _LONGEST_ACTION = timedelta(days=1)
@@ -123,7 +123,7 @@ def _changes(
     rows = connection.execute(sa.union_all(in_period, *last_before)).all()
     changes_by_subject = defaultdict(list)
     for row in sorted(rows, key=lambda row: row.event_id):
-        value = DeviceEvent.RESERVED if row.kind == DeviceEvent.RESERVED else row.to_state
+        value = OperatorEvent.RESERVED if row.kind == OperatorEvent.RESERVED else row.to_state
         change = UsageChange(at=row.at, track=_TRACK_BY_KIND[row.kind], value=value)
         changes_by_subject[row.subject_id].append(change)
     return dict(changes_by_subject)

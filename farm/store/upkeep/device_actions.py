@@ -6,8 +6,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, HostId
 from farm.core.devices.device import Presence
-from farm.core.operations.event import DeviceEvent
-from farm.core.upkeep.device_action import DeviceAction, DeviceActionId, DeviceActionKind
+from farm.core.upkeep.device_action import DeviceAction, DeviceActionEvent, DeviceActionId, DeviceActionKind
 from farm.core.upkeep.device_settings import DeviceSettingsRecord
 from farm.database.rows import find_record, to_record
 from farm.database.tables import device_actions, devices
@@ -80,7 +79,7 @@ def add_device_action(
         .returning(device_actions)
     ).one()
     action = to_record(DeviceAction, row)
-    _record(tx, action, DeviceEvent.ACTION_REQUESTED, reason)
+    _record(tx, action, DeviceActionEvent.REQUESTED, reason)
     return action
 
 
@@ -102,7 +101,7 @@ def finish_device_action(
         .values(finished_at=tx.now, done=done, error=error, freed_bytes=freed_bytes)
     )
     if update.rowcount == 1:
-        kind = DeviceEvent.ACTION_FAILED if error is not None else DeviceEvent.ACTION_DONE
+        kind = DeviceActionEvent.FAILED if error is not None else DeviceActionEvent.DONE
         _record(tx, device_action, kind, error or done)
     return update.rowcount == 1
 
@@ -121,7 +120,7 @@ def cpus_to_keep_idle(connection: Connection) -> set[str]:
     return set(connection.execute(query).scalars())
 
 
-def _record(tx: Tx, device_action: DeviceAction, kind: DeviceEvent, detail: str | None = None) -> None:
+def _record(tx: Tx, device_action: DeviceAction, kind: DeviceActionEvent, detail: str | None = None) -> None:
     # The subject is the device, to whose history the action belongs.
     cause = f"device action {device_action.device_action_id}, {device_action.kind}"
     if detail:

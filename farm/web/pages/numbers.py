@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import AttemptId, CellId
-from farm.core.operations.event import FarmEvent
+from farm.core.operations.event import AccessEvent
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.plan import RunPlan
 from farm.core.runs.trace import RunTrace
@@ -126,7 +126,7 @@ async def get_attempt(
 
     def run(tx: Tx) -> Mapping[str, Any]:
         view = attempt_view(tx.connection, AttemptId(attempt_id))
-        farm.evidence_reads.note(caller, FarmEvent.EVIDENCE_READ, attempt_id)
+        farm.evidence_reads.note(caller, AccessEvent.EVIDENCE_READ, attempt_id)
         plan, evidence, trace = plan_of(view), evidence_of(view), view.trace
         columns = () if trace is None else trace_columns(trace)
         subject = view.cell.label if view.cell else "health check"
@@ -191,7 +191,7 @@ def _outputs(evidence: Evidence) -> list[tuple[str, str]]:
 async def get_trace_csv(attempt_id: Count, caller: Viewer, farm: Farm) -> Response:
     """Return what the device sampled of itself during a run."""
     view = await farm.database.read_async(attempt_view, AttemptId(attempt_id))
-    farm.evidence_reads.note(caller, FarmEvent.EVIDENCE_READ, attempt_id)
+    farm.evidence_reads.note(caller, AccessEvent.EVIDENCE_READ, attempt_id)
     trace = view.trace or RunTrace()
     columns = trace_columns(trace)
 
@@ -214,7 +214,7 @@ class _Sample:
 async def get_samples_csv(attempt_id: Count, caller: Viewer, farm: Farm) -> Response:
     """Return the times of a run's iterations, in their order."""
     view = await farm.database.read_async(attempt_view, AttemptId(attempt_id))
-    farm.evidence_reads.note(caller, FarmEvent.EVIDENCE_READ, attempt_id)
+    farm.evidence_reads.note(caller, AccessEvent.EVIDENCE_READ, attempt_id)
     times_ns = () if view.reading is None else view.reading.samples_ns
     samples = [_Sample(iteration=number, time_ns=time_ns) for number, time_ns in enumerate(times_ns, 1)]
     return await csv_table_response(f"attempt-{attempt_id}", samples, columns_of("iteration", "time_ns"))

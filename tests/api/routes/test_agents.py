@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from farm.core.errors import Blame
-from farm.core.operations.event import FarmEvent
+from farm.core.operations.event import AccessEvent
 from farm.database.tables import events
 from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import create_join_token
@@ -128,7 +128,7 @@ def test_a_session_of_another_host_is_refused_and_the_log_tells_of_it_once(
 
 
 def refusals_told(farm: HttpFarm) -> list[tuple[str, str]]:
-    told = sa.select(events.c.actor, events.c.subject_id).where(events.c.kind == FarmEvent.ACCESS_REFUSED)
+    told = sa.select(events.c.actor, events.c.subject_id).where(events.c.kind == AccessEvent.ACCESS_REFUSED)
     with farm.context.database.engine.connect() as connection:
         return [(actor, subject_id) for actor, subject_id in connection.execute(told)]
 

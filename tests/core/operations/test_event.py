@@ -2,6 +2,7 @@
 
 from farm.core.operations.event import (
     EVENT_KINDS,
+    AccessEvent,
     DeviceEvent,
     EventSubject,
     FarmEvent,
@@ -13,7 +14,7 @@ from farm.core.operations.event import (
 _NAMED_OTHERWISE = {
     WorkEvent.BLOCK_REPEATED,
     DeviceEvent.PLACEMENT_CHANGED,
-    FarmEvent.ACCESS_REFUSED,
+    AccessEvent.ACCESS_REFUSED,
     FarmEvent.EVIDENCE_EXPIRED,
     FarmEvent.HISTORY_EXPIRED,
 }
@@ -26,5 +27,5 @@ def test_the_name_of_a_kind_begins_with_one_subject() -> None:
 
 
 def test_the_subject_follows_from_the_kind() -> None:
-    assert subject_of(FarmEvent.JOIN_USED) is EventSubject.JOIN
+    assert subject_of(AccessEvent.JOIN_USED) is EventSubject.JOIN
     assert subject_of(FarmEvent.LEASE_ACQUIRED) is EventSubject.LEADER_LEASE

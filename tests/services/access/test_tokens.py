@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 
 from farm.core.errors import AuthError, Conflict, FarmBusy, InvalidInput, NotFound, TokenExpired
-from farm.core.operations.event import FarmEvent
+from farm.core.operations.event import AccessEvent
 from farm.core.operations.role import ROLES_BY_RANK, Caller, Role
 from farm.database.tables import access_tokens, events
 from farm.database.transaction import bind_tx
@@ -266,6 +266,6 @@ def test_a_flood_of_refusals_is_told_once_a_minute_for_each_host(farm: FarmRig) 
         refused(second)
         farm.clock.advance(RECORD_EVERY / timedelta(seconds=1) / 3)
     refused(first)
-    query = sa.select(events.c.actor).where(events.c.kind == FarmEvent.ACCESS_REFUSED)
+    query = sa.select(events.c.actor).where(events.c.kind == AccessEvent.ACCESS_REFUSED)
     told = farm.read(lambda connection: connection.execute(query).scalars().all())
     assert sorted(told) == ["agent:bench-1", "agent:bench-1", "agent:bench-2"]

@@ -10,7 +10,7 @@ from farm.cli.jobs.attempt import attempt_report
 from farm.core.base.ids import AttemptId, JobId, MatrixId
 from farm.core.errors import FarmError
 from farm.core.jobs.attempt import AttemptState
-from farm.core.operations.event import ROUTINE_EVENTS, FarmEvent
+from farm.core.operations.event import ROUTINE_EVENTS, AccessEvent
 from farm.core.operations.retention import StorageRules
 from farm.database.transaction import bind_tx
 from farm.services.files.retention import Sweeper, sweep_storage
@@ -280,7 +280,7 @@ def test_every_decision_of_a_person_is_kept() -> None:
     decisions = ("matrix_", "host_", "device_admitted", "device_retired", "device_reserved", "join_token_")
     decisions += ("access_token_", "program_", "device_health_changed", "device_updated", "job_reparsed")
     # To read something decides nothing.
-    kinds = ROUTINE_EVENTS - {FarmEvent.SAMPLES_READ}
+    kinds = ROUTINE_EVENTS - {AccessEvent.SAMPLES_READ}
     assert not [kind for kind in kinds if kind.startswith(decisions)]
 
 
