@@ -94,50 +94,31 @@ class ReferenceAssessment:
 
     verdict: ReferenceVerdict
     words: str
-    reference_range: ReferenceRange | None = None
 
 
 def assess_reference_run(
-    value_ns: float,
-    *,
-    unfit: Sequence[str],
-    kind: Sequence[ReferenceSample],
-    own: Sequence[ReferenceSample],
-    now: datetime,
+    run: ReferenceRun, *, of_kind: Sequence[ReferenceSample], of_device: Sequence[ReferenceSample]
 ) -> ReferenceAssessment:
-    """Judge a run.
-
-    Args:
-        value_ns: what it took.
-        unfit: why it says nothing.
-        kind: earlier fit runs of phones of this kind, this one's among them.
-        own: earlier fit runs of this phone.
-        now: when it was measured.
-    """
-    took = f"its reference run took {_ms(value_ns)}"
-    if unfit:
-        return ReferenceAssessment(
-            verdict=ReferenceVerdict.UNFIT, words=f"{took}, which cannot be assessed: {'; '.join(unfit)}"
-        )
-    expected = learn_reference_range(kind)
+    """Judge a run by earlier fit runs: of devices of its kind, its own among them, and of its own alone."""
+    took = f"its reference run took {_ms(run.value_ns)}"
+    if run.unfit_reasons is not None:
+        words = f"{took}, which cannot be assessed: {run.unfit_reasons}"
+        return ReferenceAssessment(verdict=ReferenceVerdict.UNFIT, words=words)
+    expected = learn_reference_range(of_kind)
     if expected is None:
-        words = f"{took}; there are {len(kind)} runs of its kind to compare it to, too few"
+        words = f"{took}; there are {len(of_kind)} runs of its kind to compare it to, too few"
         return ReferenceAssessment(verdict=ReferenceVerdict.LEARNING, words=words)
-    words = f"{took}, {_comparison_text(value_ns, expected)}"
-    if value_ns > expected.upper_ns:
-        return ReferenceAssessment(verdict=ReferenceVerdict.SLOW, words=words, reference_range=expected)
-    if value_ns < expected.lower_ns:
-        return ReferenceAssessment(verdict=ReferenceVerdict.FAST, words=words, reference_range=expected)
-    this = ReferenceSample(device=None, value_ns=value_ns, at=now)
-    trend = measure_drift([*own, this], now=now)
+    words = f"{took}, {_comparison_text(run.value_ns, expected)}"
+    if run.value_ns > expected.upper_ns:
+        return ReferenceAssessment(verdict=ReferenceVerdict.SLOW, words=words)
+    if run.value_ns < expected.lower_ns:
+        return ReferenceAssessment(verdict=ReferenceVerdict.FAST, words=words)
+    this = ReferenceSample(device=run.device_id, value_ns=run.value_ns, at=run.measured_at)
+    trend = measure_drift([*of_device, this], now=run.measured_at)
     # A device that is as fast as before again was repaired, or has cooled: what it was counts no more.
-    if trend is not None and min(trend.factor, value_ns / trend.past_ns) > DRIFT_FACTOR:
-        return ReferenceAssessment(
-            verdict=ReferenceVerdict.DRIFTED,
-            words=f"{took}; {_drift_text(trend)}",
-            reference_range=expected,
-        )
-    return ReferenceAssessment(verdict=ReferenceVerdict.IN_RANGE, words=words, reference_range=expected)
+    if trend is not None and min(trend.factor, run.value_ns / trend.past_ns) > DRIFT_FACTOR:
+        return ReferenceAssessment(verdict=ReferenceVerdict.DRIFTED, words=f"{took}; {_drift_text(trend)}")
+    return ReferenceAssessment(verdict=ReferenceVerdict.IN_RANGE, words=words)
 
 
 def health_after(verdicts: Sequence[ReferenceVerdict]) -> Health:

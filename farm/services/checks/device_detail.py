@@ -61,12 +61,7 @@ def reference_run_text(connection: Connection, device: Device) -> str | None:
 
 
 def _assess(connection: Connection, run: ReferenceRun) -> ReferenceAssessment:
-    return assess_reference_run(
-        run.value_ns,
-        unfit=() if run.unfit_reasons is None else (run.unfit_reasons,),
-        kind=reference_runs.runs_of_kind(
-            connection, run.reference_key, run.program_digest, before=run.measured_at
-        ),
-        own=reference_runs.own_fit_runs(connection, run),
-        now=run.measured_at,
+    of_kind = reference_runs.runs_of_kind(
+        connection, run.reference_key, run.program_digest, before=run.measured_at
     )
+    return assess_reference_run(run, of_kind=of_kind, of_device=reference_runs.own_fit_runs(connection, run))

@@ -10,9 +10,10 @@ from agents.adb.client import AdbDevice
 from agents.device.conditions import read_condition
 from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle
+from farm.core.base.ids import DeviceId, Digest, JobId
 from farm.core.checks.reference_fitness import unfit_reasons
 from farm.core.checks.reference_range import MIN_RUNS_ALONE, ReferenceSample
-from farm.core.checks.reference_run import ReferenceVerdict, assess_reference_run
+from farm.core.checks.reference_run import ReferenceRun, ReferenceVerdict, assess_reference_run
 from farm.core.devices.condition import Gates, closed_gates
 from farm.core.runs.evidence import Evidence
 from farm.harness.base.device_check import reference_time
@@ -53,7 +54,17 @@ async def shown(device: AdbDevice, faults: Faults, state: Path) -> None:
 def verdict(value_ns: float, usual_ns: float) -> ReferenceVerdict:
     """By a band of runs as they usually are."""
     kind = [ReferenceSample(device="phone-1", value_ns=usual_ns, at=NOW)] * MIN_RUNS_ALONE
-    return assess_reference_run(value_ns, unfit=(), kind=kind, own=(), now=NOW).verdict
+    run = ReferenceRun(
+        job_id=JobId(1),
+        device_id=DeviceId("phone-2"),
+        reference_key="usual",
+        facts_id=None,
+        program_digest=Digest("0" * 64),
+        value_ns=value_ns,
+        verdict=ReferenceVerdict.LEARNING,
+        measured_at=NOW,
+    )
+    return assess_reference_run(run, of_kind=kind, of_device=()).verdict
 
 
 @pytest.mark.long

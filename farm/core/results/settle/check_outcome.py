@@ -99,14 +99,7 @@ def _new_state(check: CheckContext, new: ReferenceContext) -> ReferenceState:
 
 
 def _assess(reference: ReferenceContext) -> ReferenceAssessment:
-    run = reference.run
-    return assess_reference_run(
-        run.value_ns,
-        unfit=() if run.unfit_reasons is None else (run.unfit_reasons,),
-        kind=reference.of_kind,
-        own=reference.of_device,
-        now=run.measured_at,
-    )
+    return assess_reference_run(reference.run, of_kind=reference.of_kind, of_device=reference.of_device)
 
 
 def _drift_alarm(
