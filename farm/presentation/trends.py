@@ -77,7 +77,7 @@ def _version(part: VersionPart, point: HistoryPoint) -> str:
         case VersionPart.OS:
             return point.os or "unknown"
         case VersionPart.CONTROLS:
-            return point.control_level.name.lower()
+            return point.control_level.word
 
 
 def _short(digest: str | None) -> str:

@@ -79,6 +79,11 @@ class ControlLevel(IntEnum):
     #: Clocks were fixed, whatever cores it ran on.
     FIXED = 2
 
+    @property
+    def word(self) -> str:
+        """Return the level in a word: `free`, `pinned` or `fixed`."""
+        return self.name.lower()
+
 
 #: Governors that keep to one clock.
 _FIXING = frozenset({"performance", "powersave", "userspace"})

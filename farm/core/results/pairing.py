@@ -295,7 +295,7 @@ def _same_control_level(sides: Sides) -> Sides | str:
     its, own = sides
     if its.control_level == own.control_level:
         return sides
-    baseline, candidate = (side.control_level.name.lower() for side in sides)
+    baseline, candidate = (side.control_level.word for side in sides)
     levels_apart = f"the baseline ran at control level {baseline}, the candidate at {candidate}"
     return f"{levels_apart}: `farm speedups --across-controls` compares them anyway"
 

@@ -59,7 +59,7 @@ def _evidence_point(row: DetectionPoint, names: PointNames) -> EvidencePoint:
             ChangedPart.FILE: names.file(row),
             ChangedPart.PROGRAM: names.program(row),
             ChangedPart.OS: names.os(row),
-            ChangedPart.CONTROLS: ControlLevel(row.control_level).name.lower(),
+            ChangedPart.CONTROLS: ControlLevel(row.control_level).word,
         },
         label=row.label,
         variant=names.variant(row),

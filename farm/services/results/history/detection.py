@@ -61,7 +61,7 @@ _TRUSTED_SHARE = 0.5
 _IDLE_MS = 3_600_000
 #: Lower than all work of the farm.
 _NICENESS = 10
-_METHODS = {level.value: level.name.lower() for level in ControlLevel}
+_METHODS = {level.value: level.word for level in ControlLevel}
 
 
 @dataclass(frozen=True, slots=True)
