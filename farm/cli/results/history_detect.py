@@ -12,7 +12,7 @@ from farm.cli.shell.output import print_data, print_json, print_notice
 from farm.cli.shell.tables import Listing, name, number, prose
 from farm.core.errors import InvalidInput
 from farm.core.results.history.changes.points import Change
-from farm.core.results.history.points_csv import PointTable, point_table
+from farm.core.results.history.points_from_csv import PointTable, point_table
 from farm.presentation.text import plural
 
 PointsFile = Annotated[Path, typer.Argument(metavar="POINTS", help="Points as CSV; - is stdin.")]

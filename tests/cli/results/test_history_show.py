@@ -10,7 +10,7 @@ from farm.cli.results.history_show import sparkline, trends_text
 from farm.core.base.ids import CellId
 from farm.core.devices.controls import ControlLevel
 from farm.core.errors import InvalidInput
-from farm.core.results.history.points_csv import point_table
+from farm.core.results.history.points_from_csv import point_table
 from farm.core.results.history.recorded_change import ChangeCause, ChangeState
 from farm.presentation.text import past_moment
 from farm.presentation.trends import CSV_COLUMNS, csv_lines, new_versions

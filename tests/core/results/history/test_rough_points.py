@@ -10,7 +10,7 @@ import pytest
 
 from farm.core.results.history.changes.detect import detect
 from farm.core.results.history.changes.points import Cause
-from farm.core.results.history.points_csv import point_table
+from farm.core.results.history.points_from_csv import point_table
 from tests.core.results.history.changes.histories import FIRST_DAY, Shift, Sketch
 from tests.support.session.tiers import quick_first
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from farm.core.errors import InvalidInput
-from farm.core.results.history.points_csv import PointTable, point_table
+from farm.core.results.history.points_from_csv import PointTable, point_table
 
 HEADER = (
     "series,device,device_model,unit,network,variant,harness,day,time,log_time,se_time,log_speedup,se_speedup,n,"
