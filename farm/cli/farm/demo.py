@@ -42,10 +42,8 @@ TAIL_LINES = 15
 
 
 @contextmanager
-def farm_process(folder: Path, *, virtual: int, virtual_nnapi: bool = False) -> Iterator[str]:
-    """Run `farm up` on a free port during the block, and yield its address.
-
-    It has so many virtual devices, on request with NNAPI.
+def farm_process(folder: Path) -> Iterator[str]:
+    """Run `farm up` with the demo's virtual devices on a free port during the block, and yield its address.
 
     Raises:
         FarmFault: it did not start; the error contains the end of its log.
@@ -55,7 +53,7 @@ def farm_process(folder: Path, *, virtual: int, virtual_nnapi: bool = False) -> 
     command = [sys.executable, "-m", "farm.cli.shell.main", "up", "--port", "0", "--data", str(folder)]
     with log.open("ab") as sink:
         child = subprocess.Popen(
-            [*command, "--virtual", str(virtual), *(["--virtual-nnapi"] if virtual_nnapi else [])],
+            [*command, "--virtual", str(DEVICES)],
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
@@ -225,7 +223,7 @@ def run_demo(folder: Path, matrix_file: Path) -> DemoResult:
     steps = _StepReporter(4 if running else 5)
     with ExitStack() as started:
         with nullcontext() if running else err().status("starting a farm"):
-            url = running or started.enter_context(farm_process(folder, virtual=DEVICES))
+            url = running or started.enter_context(farm_process(folder))
         steps.done(f"using the farm at {url}" if running else f"started a farm at {url}, data in {folder}")
         farm = started.enter_context(connect_to(url))
         try:

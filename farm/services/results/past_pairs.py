@@ -33,12 +33,12 @@ AA_DEVICES = 50
 #: The newest matrices in which earlier sessions are looked for.
 SESSIONS = 12
 #: The series of baseline and candidate, and the number of the baseline's duplicates that joined it.
-PairKey = tuple[SeriesId, SeriesId, int]
+PastPairKey = tuple[SeriesId, SeriesId, int]
 
 
 def variance_priors(
-    connection: Connection, pairs: Collection[tuple[PairKey, MatrixId]]
-) -> dict[tuple[PairKey, MatrixId], VariancePrior]:
+    connection: Connection, pairs: Collection[tuple[PastPairKey, MatrixId]]
+) -> dict[tuple[PastPairKey, MatrixId], VariancePrior]:
     """Return what earlier matrices say of the variance of pairs; nothing of those without a past.
 
     Each has its own past, whichever others are asked for.
@@ -56,7 +56,7 @@ def variance_priors(
     return {key: prior for key, prior in priors.items() if prior is not None}
 
 
-def _variance(measured: Sequence[PastMeasurement], pair: PairKey) -> PastVariance | None:
+def _variance(measured: Sequence[PastMeasurement], pair: PastPairKey) -> PastVariance | None:
     """Return the variance of a pair in one matrix; None where it was not measured in the same way."""
     by_series: defaultdict[SeriesId, defaultdict[CellId, list[PastMeasurement]]]
     by_series = defaultdict(lambda: defaultdict(list))

@@ -32,7 +32,7 @@ from farm.database.known_at import as_known_at
 from farm.services.matrices.cell_setups import CellSetups, cell_setups
 from farm.services.matrices.views import first_page_size
 from farm.services.results.history.chosen_cells import ChosenCell, candidate_filter, chosen_cells
-from farm.services.results.past_pairs import PairKey, aa_alarms, variance_priors
+from farm.services.results.past_pairs import PastPairKey, aa_alarms, variance_priors
 from farm.store.devices import devices
 from farm.store.devices.devices import Device
 from farm.store.jobs.counts import incomplete_cells
@@ -100,7 +100,7 @@ class SpeedupInputs:
         return baseline, candidate
 
     @property
-    def key(self) -> PairKey | None:
+    def key(self) -> PastPairKey | None:
         """Return what identifies the pair in other matrices; None where a side was never measured."""
         baseline, candidate = self.series
         if baseline is None or candidate is None:

@@ -149,7 +149,14 @@ class ListedPairs:
 
     def key_of(self, cell_id: CellId) -> PairKey:
         """Return the pair that a cell is the candidate of; raises `NotFound` if it is of none."""
-        return _pair_at(self._connection, cell_id)
+        cell = matrices.find_cell(self._connection, cell_id)
+        if cell is not None:
+            session = MeasuredSession(cell.matrix_id, cell.device_id)
+            for pair in measured_pairs(self._connection, [session], cell_id=cell_id):
+                return pair.key
+            if (key := find_pair(self._connection, cell_id)) is not None:
+                return key
+        raise NotFound(f"nothing was compared in cell {cell_id}", hint=AFTER_HINT)
 
     def _stored_keys(self, device_ids: Sequence[DeviceId]) -> Iterator[PairKey]:
         scope = self._scope
@@ -339,14 +346,3 @@ def _with_baselines(connection: Connection, cells: Sequence[PairCell]) -> Iterat
             yield own, rows[baseline_cell_id]
         elif own.baseline_index is not None:
             yield own, baseline_by_place[own.matrix_id, own.baseline_index]
-
-
-def _pair_at(connection: Connection, cell_id: CellId) -> PairKey:
-    cell = matrices.find_cell(connection, cell_id)
-    if cell is not None:
-        session = MeasuredSession(cell.matrix_id, cell.device_id)
-        for pair in measured_pairs(connection, [session], cell_id=cell_id):
-            return pair.key
-        if (key := find_pair(connection, cell_id)) is not None:
-            return key
-    raise NotFound(f"nothing was compared in cell {cell_id}", hint=AFTER_HINT)
