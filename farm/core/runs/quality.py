@@ -67,11 +67,7 @@ def assess_quality(
         *_resolution_findings(reading, summary, margin),
         *_completeness_findings(reading),
         *_power_findings(evidence, gates),
-        *(
-            (Quality.UNCONTROLLED, words)
-            for words in missing_controls(controls or Controls(), evidence.controls)
-        ),
-        *((Quality.UNCONTROLLED, words) for words in control_deviations(evidence.controls)),
+        *_control_findings(evidence, controls or Controls()),
         *(
             _effort_findings(reading, summary, evidence, gates, during or TraceFindings(), noise_limit)
             if sustained_s is None
@@ -143,6 +139,11 @@ def _power_findings(evidence: Evidence, gates: Gates) -> Iterator[_Finding]:
             yield Quality.UNPLUGGED, f"not plugged in {when} the run"
     if away := _interruption_notices(evidence.away_s):
         yield Quality.UNPLUGGED, f"{away[0]}, and nothing shows that it stayed on mains"
+
+
+def _control_findings(evidence: Evidence, controls: Controls) -> Iterator[_Finding]:
+    for words in (*missing_controls(controls, evidence.controls), *control_deviations(evidence.controls)):
+        yield Quality.UNCONTROLLED, words
 
 
 def notices(before: Condition | None, gates: Gates, *, away_s: float = 0.0) -> list[str]:

@@ -34,21 +34,22 @@ def _measured(report: ParsedReport) -> NewMeasurement | None:
 
 
 def _may_be_compared(measured: NewMeasurement) -> bool:
-    is_known = any(measured.seen.get(name) is not None for name in StoredStart.__dataclass_fields__)
-    return is_known and measured.assessment.quality in COUNTED
+    is_known = any(measured.values.get(name) is not None for name in StoredStart.__dataclass_fields__)
+    return is_known and measured.quality in COUNTED
 
 
 def _marked(connection: Connection, report: ParsedReport, others: Sequence[OtherSide]) -> ParsedReport:
     measured = _measured(report)
     if measured is None or not others or not isinstance(report.reading, ReportReading):
         return report
-    own = to_record(StoredStart, measured.seen)
+    own = to_record(StoredStart, measured.values)
     for other in others:
         sides = [(own, measured.cell_id), (other, other.cell_id)]
         (baseline, baseline_id), (candidate, candidate_id) = reversed(sides) if other.is_baseline else sides
         reason = difference_of_starts(baseline, candidate)
         past = [] if reason is None else past_pair_starts(connection, baseline_id, candidate_id)
         if reason is not None and not is_always_apart(past):
-            marked = replace(measured, apart=reason, notices=(*measured.notices, reason))
+            noticed = {"notices": [*(measured.values["notices"] or ()), reason]}
+            marked = replace(measured, apart=reason, values={**measured.values, **noticed})
             return replace(report, reading=replace(report.reading, measured=marked))
     return report

@@ -15,7 +15,6 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import AttemptId, CellId, JobId, digest_of
 from farm.core.checks.reference_fitness import FITNESS, own_reference_key, reference_key, unfit_reasons
 from farm.core.checks.reference_run import ReferenceRun, ReferenceVerdict
-from farm.core.devices.device import DeviceFacts
 from farm.core.errors import Blame, InvalidInput, NotFound
 from farm.core.jobs.attempt import Attempt, AttemptOutcome
 from farm.core.jobs.job import Job, JobKind
@@ -48,9 +47,10 @@ from farm.phone.condition.energy_rails import rail_reading
 from farm.phone.condition.run_trace import run_trace
 from farm.services.files.harnesses import adapter_of
 from farm.services.jobs.series import series_of_plan
-from farm.store.devices.devices import Device, get_device
+from farm.store.devices.facts import CheckedDevice, find_checked_device
 from farm.store.files.programs import Program
 from farm.store.jobs.context import JobContext, job_contexts
+from farm.store.results.measurements import reading_values
 from farm.store.results.settle.report_context import find_planned
 from farm.wire.agents.plausibility import read_report
 from farm.wire.storable_text import make_storable
@@ -78,8 +78,8 @@ class ReportSubject:
     job: Job
     #: None for a check.
     work: JobContext | None
-    #: As it is now; of a check alone.
-    device: Device | None
+    #: As it is now; of a check alone, and of a device whose facts are known.
+    device: CheckedDevice | None
 
 
 class JobContexts:
@@ -134,7 +134,7 @@ def subjects_of(
             attempt=attempt,
             job=job,
             work=work_by_job.get(job.job_id),
-            device=get_device(connection, attempt.device_id) if job.kind is JobKind.CHECK else None,
+            device=find_checked_device(connection, attempt.device_id) if job.kind is JobKind.CHECK else None,
         )
         for attempt, job in runs
     }
@@ -271,69 +271,82 @@ def measurement_of(
     job: Job, work: JobContext, attempt: Attempt, evidence: Evidence, reading: Reading, *, now: datetime
 ) -> NewMeasurement:
     """Judge a reading: it is its job's accepted measurement, whatever its quality."""
-    ended, backend = evidence.exit, work.cell.backend
-    reading = corroborate(reading, ended, evidence.after, requested_backend=backend)
-    harness, plan = adapter_of(work.program), attempt.plan
-    before, gates = evidence.before, plan.gates
+    harness, plan, spec = adapter_of(work.program), attempt.plan, work.spec
+    reading = corroborate(reading, evidence.exit, evidence.after, requested_backend=work.cell.backend)
+    summary = summarize_samples(reading) if plan.sustained_s is None else summarize_sustained(reading)
     trace = run_trace(evidence.trace)
-    during = trace_findings(trace, reading, evidence, gates, margin=work.spec.equivalence_margin)
-    if plan.sustained_s is None:
-        summary = summarize_samples(reading)
-    else:
-        summary = summarize_sustained(reading)
-        metrics = sustained_metrics(reading, first_ceiling_s=first_ceiling_s(during.ceilings))
-        reading = replace(reading, metrics=(*reading.metrics, *metrics))
+    during = trace_findings(trace, reading, evidence, plan.gates, margin=spec.equivalence_margin)
     memory = memory_metrics(trace, reading)
-    if isinstance(memory, tuple):
-        reading = replace(reading, metrics=(*reading.metrics, *memory))
-    energy = _energy(work.spec.energy, trace, reading, evidence)
-    if isinstance(energy, EnergyReading):
-        reading = replace(reading, metrics=(*reading.metrics, energy_metric(energy)))
+    energy = _energy(spec.energy, trace, reading, evidence)
+    further_metrics = (
+        *(
+            ()
+            if plan.sustained_s is None
+            else sustained_metrics(reading, first_ceiling_s=first_ceiling_s(during.ceilings))
+        ),
+        *(memory if isinstance(memory, tuple) else ()),
+        *([energy_metric(energy)] if isinstance(energy, EnergyReading) else ()),
+    )
+    reading = replace(reading, metrics=(*reading.metrics, *further_metrics))
+    assessment = assess_quality(
+        reading,
+        summary,
+        requested_backend=work.cell.backend,
+        evidence=evidence,
+        gates=plan.gates,
+        controls=plan.controls,
+        noise_limit=spec.noise_limit,
+        during=during,
+        sustained_s=plan.sustained_s,
+        margin=spec.equivalence_margin,
+    )
+    all_notices = [
+        *notices(evidence.before, plan.gates, away_s=evidence.away_s),
+        *during.notices,
+        *([f"no {PEAK_RSS}: {memory}"] if isinstance(memory, str) else []),
+        *([f"no energy: {energy}"] if isinstance(energy, str) else []),
+    ]
     return NewMeasurement(
-        job_id=job.job_id,
         attempt_id=attempt.attempt_id,
         cell_id=work.cell.cell_id,
         series=series_of_plan(work, plan, flag_defaults(harness)),
-        round=job.round,
-        block=job.block,
-        repeat=job.repeat,
-        variant_digest=None if work.variant is None else work.variant.manifest.digest,
-        program_digest=work.program.digest,
-        facts_id=attempt.facts_id,
-        reading=reading,
-        summary=summary,
-        assessment=assess_quality(
-            reading,
-            summary,
-            requested_backend=backend,
-            evidence=evidence,
-            gates=gates,
-            controls=plan.controls,
-            noise_limit=work.spec.noise_limit,
-            during=during,
-            sustained_s=plan.sustained_s,
-            margin=work.spec.equivalence_margin,
-        ),
-        notices=(
-            *notices(before, gates, away_s=evidence.away_s),
-            *during.notices,
-            *([f"no {PEAK_RSS}: {memory}"] if isinstance(memory, str) else []),
-            *([f"no energy: {energy}"] if isinstance(energy, str) else []),
-        ),
-        seen={
+        quality=assessment.quality,
+        actual_backend=reading.actual_backend,
+        accelerator=reading.accelerator,
+        proof=reading.proof,
+        placement=reading.placement,
+        values={
+            "job_id": job.job_id,
+            "round": job.round,
+            "block": job.block,
+            "repeat": job.repeat,
+            "variant_digest": None if work.variant is None else work.variant.manifest.digest,
+            "program_digest": work.program.digest,
+            "facts_id": attempt.facts_id,
+            "accepted": True,
+            "quality_reasons": list(assessment.reasons),
+            "notices": all_notices or None,
+            **reading_values(reading, summary, evidence.controls),
+            **_condition_values(evidence),
             "energy": stored_energy([energy]) if isinstance(energy, EnergyReading) else None,
             "ceilings": stored_ceilings(during.ceilings),
-            "start_skin_c": None if before is None else before.skin_c,
-            "start_battery_c": None if before is None else before.battery_c,
-            "boot_id": None if before is None else before.boot_id,
-            "start_uptime_s": None if before is None else before.uptime_s,
-            "duration_s": None if ended is None else ended.duration_s,
+            "parser_version": harness.parser_version,
+            "measured_at": now,
         },
-        controls=evidence.controls,
-        cpu_s=None if ended is None else ended.cpu_s,
-        parser_version=harness.parser_version,
-        measured_at=now,
     )
+
+
+def _condition_values(evidence: Evidence) -> dict[str, object]:
+    """Return by column what a device showed of itself before a run, and what the run took."""
+    before, ended = evidence.before, evidence.exit
+    return {
+        "start_skin_c": None if before is None else before.skin_c,
+        "start_battery_c": None if before is None else before.battery_c,
+        "boot_id": None if before is None else before.boot_id,
+        "start_uptime_s": None if before is None else before.uptime_s,
+        "duration_s": None if ended is None else ended.duration_s,
+        "cpu_s": None if ended is None else ended.cpu_s,
+    }
 
 
 def _energy(
@@ -349,11 +362,11 @@ def _energy(
 
 
 def _reference_run(
-    attempt: Attempt, device: Device, evidence: Evidence, *, now: datetime
+    attempt: Attempt, device: CheckedDevice, evidence: Evidence, *, now: datetime
 ) -> ReferenceRun | None:
     """Return what a check that was passed took, without a verdict; None where its run did not end."""
     took = device_check.reference_time(evidence)
-    if took is None or device.facts is None:
+    if took is None:
         return None
     # Its length is not that of its passes: all of the check counts.
     whole = Reading(
@@ -367,7 +380,7 @@ def _reference_run(
     return ReferenceRun(
         job_id=attempt.job_id,
         device_id=attempt.device_id,
-        reference_key=_range_key(device, device.facts, attempt, took.cores),
+        reference_key=_range_key(device, attempt, took.cores),
         facts_id=attempt.facts_id,
         program_digest=attempt.plan.file(_PROGRAM).digest,
         value_ns=took.value_ns,
@@ -377,6 +390,6 @@ def _reference_run(
     )
 
 
-def _range_key(device: Device, facts: DeviceFacts, attempt: Attempt, cores: str) -> str:
-    kind, since = reference_key(facts, attempt.host_id, cores), device.rebaselined_at
+def _range_key(device: CheckedDevice, attempt: Attempt, cores: str) -> str:
+    kind, since = reference_key(device.facts, attempt.host_id, cores), device.rebaselined_at
     return kind if since is None else own_reference_key(kind, device.device_id, since)

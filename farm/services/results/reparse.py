@@ -168,10 +168,10 @@ class _CurrentPlacements:
         """Note a change that is about to be made."""
         if pending.reparse_change.kind is ReparseKind.BROKEN:
             return
-        reading = None if pending.measured is None else pending.measured.reading
-        is_known = reading is not None and reading.accelerator != UNKNOWN_ACCELERATOR
+        measured = pending.measured
+        is_known = measured is not None and measured.accelerator != UNKNOWN_ACCELERATOR
         self._placement_by_attempt[pending.reparse_change.attempt_id] = (
-            reading.placement if reading and is_known else None
+            measured.placement if measured and is_known else None
         )
 
 
@@ -201,17 +201,21 @@ def _compare(
     measured = reading.measured
     assert measured is not None
     if stored is None:
-        unaccepted = replace(measured, accepted=False, measured_at=attempt.finished_at or now)
+        unaccepted = _with_values(measured, accepted=False, measured_at=attempt.finished_at or now)
         what = f"it ended as {job.outcome}, and {_value_text(stored_values(measured))} can be read"
         return _pending_reparse(ReparseKind.READABLE, subject, work, None, unaccepted, what)
     stored = as_parsed(stored, readings or ())
     changed = changed_columns(stored, measured)
     if not changed:
         return None
-    new = replace(measured, measured_at=stored["measured_at"])
+    new = _with_values(measured, measured_at=stored["measured_at"])
     return _pending_reparse(
         ReparseKind.CHANGED, subject, work, stored, new, _difference_text(stored, stored_values(new), changed)
     )
+
+
+def _with_values(measured: NewMeasurement, **values: object) -> NewMeasurement:
+    return replace(measured, values={**measured.values, **values})
 
 
 def _unreadable_change(

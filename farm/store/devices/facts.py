@@ -1,6 +1,7 @@
 """Snapshots of what a device is, to which measurements point, and its number among those of its model."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
@@ -10,7 +11,7 @@ from farm.core.base.ids import DeviceId, FactsId, digest_of
 from farm.core.devices.device import Admin, DeviceFacts
 from farm.core.devices.selector import KnownDevice
 from farm.core.operations.event import DeviceEvent
-from farm.database.rows import to_record
+from farm.database.rows import find_record, to_record
 from farm.database.tables import device_facts, devices
 from farm.database.transaction import Tx
 from farm.store.operations.events import record_event
@@ -27,6 +28,25 @@ def known_devices(connection: Connection) -> list[KnownDevice]:
         .order_by(devices.c.device_id)
     )
     return [to_record(KnownDevice, row) for row in connection.execute(query)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedDevice:
+    """A device as far as its reference runs depend on it."""
+
+    device_id: DeviceId
+    facts: DeviceFacts
+    rebaselined_at: datetime | None
+
+
+def find_checked_device(connection: Connection, device_id: DeviceId) -> CheckedDevice | None:
+    """Return a device by what its reference runs depend on; None before its facts are known."""
+    query = (
+        sa.select(devices.c.device_id, devices.c.rebaselined_at, device_facts.c.facts)
+        .join(device_facts, device_facts.c.facts_id == devices.c.facts_id)
+        .where(devices.c.device_id == device_id)
+    )
+    return find_record(connection, CheckedDevice, query)
 
 
 def put_facts(tx: Tx, device_id: DeviceId, facts: DeviceFacts) -> FactsId:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -14,9 +14,8 @@ from farm.core.devices.controls import ControlLevel, ControlState, control_level
 from farm.core.models.variant import Recipe
 from farm.core.results.pairing import BlockKey
 from farm.core.results.settle.report import NewMeasurement, NewSeries
-from farm.core.runs.derived.generation import stored_generation
 from farm.core.runs.derived.sustained import is_sustained, latency_profile
-from farm.core.runs.measurement import Metric, Quality, SampleKind, SampleSummary
+from farm.core.runs.measurement import Metric, Quality, Reading, SampleKind, SampleSummary
 from farm.core.runs.samples import decode_samples, encode_samples
 from farm.database.known_at import known_at
 from farm.database.rows import is_among, to_record
@@ -126,37 +125,32 @@ def add_measurements(connection: Connection, new: Sequence[NewMeasurement]) -> N
 
 def stored_values(new: NewMeasurement) -> dict[str, object]:
     """Return a measurement's values by column, without its id and series."""
-    reading, summary = new.reading, _field_values(new.summary)
     return {
-        "job_id": new.job_id,
         "attempt_id": new.attempt_id,
         "cell_id": new.cell_id,
-        "round": new.round,
-        "block": new.block,
-        "repeat": new.repeat,
-        "variant_digest": new.variant_digest,
-        "program_digest": new.program_digest,
-        "facts_id": new.facts_id,
-        "accepted": new.accepted,
-        "quality": new.assessment.quality,
-        "quality_reasons": list(new.assessment.reasons),
-        "actual_backend": reading.actual_backend,
-        "accelerator": reading.accelerator,
-        "proof": reading.proof,
-        "sample_count": summary.pop("count"),
-        **summary,
+        "quality": new.quality,
+        "actual_backend": new.actual_backend,
+        "accelerator": new.accelerator,
+        "proof": new.proof,
+        "placement": stored_placement(new.placement),
+        **new.values,
+    }
+
+
+def reading_values(
+    reading: Reading, summary: SampleSummary, controls: Sequence[ControlState]
+) -> dict[str, object]:
+    """Return by column the numbers of a reading, and the controls of its run as they were read back."""
+    summary_values = _field_values(summary)
+    return {
+        "sample_count": summary_values.pop("count"),
+        **summary_values,
         "clock_step_ns": reading.clock_step_ns,
         "samples": encode_samples(list(reading.samples_ns)) if reading.samples_ns else None,
         "metrics": [_field_values(metric) for metric in reading.metrics],
-        "placement": stored_placement(reading.placement),
-        "generation": None if reading.generation is None else stored_generation(reading.generation),
-        "notices": list(new.notices) or None,
-        "controls": [_field_values(state) for state in new.controls] or None,
-        "control_level": control_level(new.controls),
-        "cpu_s": new.cpu_s,
-        **new.seen,
-        "parser_version": new.parser_version,
-        "measured_at": new.measured_at,
+        "generation": None if reading.generation is None else asdict(reading.generation),
+        "controls": [_field_values(state) for state in controls] or None,
+        "control_level": control_level(controls),
     }
 
 

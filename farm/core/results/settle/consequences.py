@@ -267,7 +267,7 @@ def check_after_loss(
 
 def may_be_repeated(measured: NewMeasurement) -> bool:
     """Tell whether the block of a measurement is queued again, unless that was done too often."""
-    return measured.apart is not None or measured.assessment.quality in _CURABLE
+    return measured.apart is not None or measured.quality in _CURABLE
 
 
 def is_block_repeatable(job: Job, qualities: Sequence[Quality]) -> bool:
@@ -292,7 +292,7 @@ def repeated_block(
             job=job,
             cells=tuple(block.cell_by_index[index] for index in shuffled(block.cell_by_index, key)),
             virtual_time=block.virtual_time,
-            cause=measured.apart or f"job {job.job_id} is {measured.assessment.quality}",
+            cause=measured.apart or f"job {job.job_id} is {measured.quality}",
         ),
     )
 
@@ -312,10 +312,10 @@ def placement_change(
 
     Runs that are on the CPU by construction have no placement, and are not compared.
     """
-    reading, series = measured.reading, measured.series
-    if last is None or reading.placement is None:
+    series = measured.series
+    if last is None or measured.placement is None:
         return ()
-    place = place_in_words(reading.actual_backend, reading.accelerator, reading.placement)
+    place = place_in_words(measured.actual_backend, measured.accelerator, measured.placement)
     place_before = place_in_words(last.actual_backend, last.accelerator, last.placement)
     if place is None or place_before is None or place == place_before:
         return ()
@@ -336,7 +336,7 @@ def placement_change(
             kind=DeviceEvent.PLACEMENT_CHANGED,
             from_state=place_before,
             to_state=place,
-            cause=f"series {last.series_id} ({name}), attempt {measured.attempt_id}: {reading.proof}",
+            cause=f"series {last.series_id} ({name}), attempt {measured.attempt_id}: {measured.proof}",
         ),
         # One alarm tells of the newest change: an older one that is still open is over with it.
         ClearAlarm(at=now, alarm=alarm.key, cause="it changed once more"),

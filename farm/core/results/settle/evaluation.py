@@ -78,7 +78,7 @@ def evaluate(context: SettlementContext, reports: Sequence[ParsedReport]) -> tup
             break
         measured = _reading(report).measured
         assert measured is not None
-        if measured.reading.placement is not None:
+        if measured.placement is not None:
             if measured.series.digest in placed:
                 # Its placement is compared with the previous one, which is not stored yet.
                 break

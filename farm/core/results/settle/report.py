@@ -1,18 +1,18 @@
 """A report of an attempt: as it came, what its evidence says, and the answer to it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, FactsId, HostId, JobId
+from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, HostId
 from farm.core.base.setting_values import SettingValue
 from farm.core.checks.reference_run import ReferenceRun
-from farm.core.devices.controls import ControlState
 from farm.core.errors import InvalidInput
 from farm.core.jobs.attempt import AttemptOutcome
 from farm.core.models.variant import Recipe
-from farm.core.runs.measurement import Outcome, QualityAssessment, Reading, RunFailure, SampleSummary
+from farm.core.runs.measurement import Outcome, Quality, RunFailure
+from farm.core.runs.placement import Placement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,33 +30,20 @@ class NewSeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMeasurement:
-    """A reading that is to be its job's accepted measurement."""
+    """The measurement of a job: what consequences depend on, and the rest of its row."""
 
-    job_id: JobId
     attempt_id: AttemptId
     cell_id: CellId
     series: NewSeries
-    round: int
-    block: int
-    repeat: int
-    variant_digest: Digest | None
-    program_digest: Digest
-    facts_id: FactsId | None
-    reading: Reading
-    summary: SampleSummary
-    assessment: QualityAssessment
-    #: Notes that do not count against it.
-    notices: Sequence[str] = ()
-    #: By column, what the device showed before and during the run: temperatures, lowered ceilings.
-    seen: Mapping[str, object] = field(default_factory=dict)
-    controls: Sequence[ControlState] = ()
-    cpu_s: float | None = None
-    parser_version: int
-    measured_at: datetime
+    quality: Quality
+    actual_backend: str
+    accelerator: str
+    proof: str
+    placement: Placement | None
     #: Why its block is run again although it is valid: the device was too different before another of a pair.
     apart: str | None = None
-    #: Of a job that ended otherwise there is none: what is read of it later is kept, and counts for nothing.
-    accepted: bool = True
+    #: The other columns as they are stored; what takes time, such as packing samples, is done.
+    values: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

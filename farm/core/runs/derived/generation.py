@@ -1,9 +1,7 @@
 """The generation of a language model: regime, tokens, caches, digests, degenerate texts."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 
 class Regime(StrEnum):
@@ -54,11 +52,6 @@ class Generation:
     #: Caches beside the model; None where the farm did not look.
     caches_before: tuple[CacheFile, ...] | None = None
     caches_after: tuple[CacheFile, ...] | None = None
-
-
-def stored_generation(generation: Generation) -> Mapping[str, Any]:
-    """Return a generation as the measurement keeps it."""
-    return asdict(generation)
 
 
 #: A token of few letters, again and again, in a script without spaces.

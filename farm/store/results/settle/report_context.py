@@ -63,7 +63,7 @@ def load(connection: Connection, reports: Sequence[ParsedReport]) -> SettlementC
         report.reading.measured.series.digest
         for report in reports
         if isinstance(report.reading, ReportReading) and report.reading.measured is not None
-        if report.reading.measured.reading.placement is not None
+        if report.reading.measured.placement is not None
     }
     return SettlementContext(
         reports=contexts,
@@ -177,7 +177,7 @@ def _block_context(connection: Connection, reading: ReportReading, job: Job) -> 
     measured = reading.measured
     if measured is None or not may_be_repeated(measured) or job.matrix_id is None:
         return None
-    qualities = [*accepted_qualities(connection, measured.cell_id), measured.assessment.quality]
+    qualities = [*accepted_qualities(connection, measured.cell_id), measured.quality]
     if not is_block_repeatable(job, qualities):
         return None
     of_block = (
