@@ -42,7 +42,7 @@ from farm.services.files.retention import sweep_storage
 from farm.services.files.storage import storage_view
 from farm.services.files.stored_files import remove_file, remove_upload, stored_files
 from farm.services.files.verification import expire_if_damaged
-from farm.services.operations.history import count_old_history
+from farm.services.operations.history_retention import count_old_history
 from farm.wire.content_range import OFFSET_HEADER, ContentRange, content_range, is_within
 from farm.wire.documents.files.programs import (
     AdapterView,

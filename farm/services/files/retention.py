@@ -20,7 +20,7 @@ from farm.database.transaction import Tx, bind_tx
 from farm.services.files.artifacts import expire_missing, set_aside_unreferenced
 from farm.services.files.builtin_programs import builtin_digests
 from farm.services.files.folder_owner import check_sweepable
-from farm.services.operations.history import HistoryKind, HistoryWalk
+from farm.services.operations.history_retention import HistoryKind, HistoryWalk
 from farm.store.files import artifacts
 from farm.store.files.artifacts import Artifact
 from farm.store.operations.events import record_event

@@ -22,12 +22,12 @@ from farm.services.files.retention import (
     size_rule,
     unreferenced_files,
 )
-from farm.services.operations.history import HistoryKind
+from farm.services.operations.history_retention import HistoryKind
 from farm.store.devices import devices
 from farm.store.files import artifacts, programs
 from farm.store.files import variants as variant_store
 from farm.store.files.disk_use import free_bytes_inside, size_bytes
-from farm.store.operations.history import last_removal, oldest_event_at
+from farm.store.operations.history_retention import last_removal, oldest_event_at
 from farm.store.results import evidence as evidence_store
 from farm.wire.documents.files.storage import (
     ArtifactEviction,

@@ -11,7 +11,7 @@ from farm.core.base.ids import VariantId
 from farm.database.engine import Database
 from farm.store.files import artifacts
 from farm.store.files.variants import find_newest_variant, is_in_matrices
-from farm.store.operations import history
+from farm.store.operations import history_retention
 from farm.store.results import evidence as evidence_store
 from tests.store.query_plans.test_sqlite_query_plans import is_table_scan, plans
 from tests.support.database.sample_rows import NOW
@@ -56,14 +56,14 @@ def test_the_oldest_output_is_found_without_sorting_or_reading_all(
 
 _PAGE: dict[str, Any] = {"after": 1, "before": NOW + timedelta(days=1), "limit": 9}
 HISTORY: dict[str, Callable[[Connection], object]] = {
-    "old events": lambda c: history.find_old_events(c, **_PAGE),
-    "old sessions": lambda c: history.find_old_sessions(c, **_PAGE),
-    "old plans": lambda c: history.find_old_plans(c, **_PAGE),
+    "old events": lambda c: history_retention.find_old_events(c, **_PAGE),
+    "old sessions": lambda c: history_retention.find_old_sessions(c, **_PAGE),
+    "old plans": lambda c: history_retention.find_old_plans(c, **_PAGE),
 }
 REMOVED: dict[str, Callable[[Connection], object]] = {
-    "events": lambda c: history.remove_events(c, [1, 2]),
-    "sessions": lambda c: history.remove_sessions(c, [97, 98]),
-    "plans": lambda c: history.remove_plans(c, [1, 2]),
+    "events": lambda c: history_retention.remove_events(c, [1, 2]),
+    "sessions": lambda c: history_retention.remove_sessions(c, [97, 98]),
+    "plans": lambda c: history_retention.remove_plans(c, [1, 2]),
 }
 
 
@@ -88,8 +88,8 @@ def test_old_history_is_removed_by_its_ids_and_what_refers_to_it_by_an_index(
 
 def test_the_oldest_event_and_the_last_removal_are_found_by_an_index(sqlite_filled: Database) -> None:
     ((oldest,), (last,)) = (
-        *plans(sqlite_filled, history.oldest_event_at),
-        *plans(sqlite_filled, history.last_removal),
+        *plans(sqlite_filled, history_retention.oldest_event_at),
+        *plans(sqlite_filled, history_retention.last_removal),
     )
     assert "ix_events_at" in oldest
     assert "ix_events_kind (kind=?)" in last

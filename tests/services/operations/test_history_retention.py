@@ -14,11 +14,11 @@ from farm.core.operations.event import ROUTINE_EVENTS, AccessEvent
 from farm.core.operations.retention import StorageRules
 from farm.database.transaction import bind_tx
 from farm.services.files.retention import Sweeper, sweep_storage
-from farm.services.operations import history as history_service
-from farm.services.operations.history import HistoryKind, HistoryWalk, count_old_history
+from farm.services.operations import history_retention as history_service
+from farm.services.operations.history_retention import HistoryKind, HistoryWalk, count_old_history
 from farm.services.results.explanations.attempts import attempt_view
 from farm.services.results.explanations.jobs import explain_job
-from farm.store.operations.history import find_old_events, find_old_plans, find_old_sessions
+from farm.store.operations.history_retention import find_old_events, find_old_plans, find_old_sessions
 from farm.wire.documents.files.storage import SweepResult
 from tests.support.database.sent_statements import sent_to
 from tests.support.farm.direct_calls import cancel_matrix

@@ -13,9 +13,9 @@ from farm.clock import Clock
 from farm.core.operations.event import EventSubject, FarmEvent
 from farm.database.engine import Database
 from farm.database.transaction import Tx, bind_tx
-from farm.store.operations import history
+from farm.store.operations import history_retention
 from farm.store.operations.events import record_event
-from farm.store.operations.history import HistoryPage
+from farm.store.operations.history_retention import HistoryPage
 
 #: Rows of one page, and so the most that it deletes: agents wait for it no longer than for
 #: one of their own.
@@ -39,9 +39,9 @@ class _FindPage(Protocol):
 
 
 _FIND: dict[HistoryKind, _FindPage] = {
-    HistoryKind.EVENTS: history.find_old_events,
-    HistoryKind.SESSIONS: history.find_old_sessions,
-    HistoryKind.PLANS: history.find_old_plans,
+    HistoryKind.EVENTS: history_retention.find_old_events,
+    HistoryKind.SESSIONS: history_retention.find_old_sessions,
+    HistoryKind.PLANS: history_retention.find_old_plans,
 }
 
 
@@ -118,10 +118,10 @@ def remove_page(tx: Tx, kind: HistoryKind, page: HistoryPage, *, keep_days: int)
 def _remove_rows(connection: Connection, kind: HistoryKind, ids: Sequence[int]) -> int:
     match kind:
         case HistoryKind.EVENTS:
-            return history.remove_events(connection, ids)
+            return history_retention.remove_events(connection, ids)
         case HistoryKind.SESSIONS:
-            return history.remove_sessions(connection, ids)
+            return history_retention.remove_sessions(connection, ids)
         case HistoryKind.PLANS:
-            return history.remove_plans(connection, ids)
+            return history_retention.remove_plans(connection, ids)
         case _:
             assert_never(kind)
