@@ -36,7 +36,7 @@ class FailureMode(StrEnum):
     WRONG_MODE = "wrong_mode"
     #: adb lists it no longer.
     ABSENT = "absent"
-    #: It answers, and something of a run withstands every clean-up.
+    #: It answers, and something that a run left remains after every clean-up.
     UNCLEAN = "unclean"
 
 

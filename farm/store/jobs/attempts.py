@@ -207,8 +207,8 @@ def past_attempts(
     return [to_record(FinishedAttempt, row) for row in connection.execute(query) if row.attempt_id != without]
 
 
-#: Its parameters name the columns to set.
-_MOVE_STATEMENT = attempts.update().where(
+#: Of one attempt, or of many at once; its parameters name the columns to set.
+MOVE_ATTEMPT_STATEMENT = attempts.update().where(
     attempts.c.attempt_id == sa.bindparam("of_attempt"), attempts.c.state == sa.bindparam("state_before")
 )
 
@@ -232,7 +232,7 @@ def move_attempt(
         changes["measuring_at"] = tx.now
     return record_if_moved(
         tx,
-        _MOVE_STATEMENT,
+        MOVE_ATTEMPT_STATEMENT,
         event,
         attempt.attempt_id,
         parameters={"of_attempt": attempt.attempt_id, "state_before": attempt.state, **changes},

@@ -62,14 +62,7 @@ def add_jobs(tx: Tx, matrix_id: MatrixId, new_jobs: Sequence[NewJob], *, priorit
 
 def add_check(tx: Tx, device_id: DeviceId, *, cause: str) -> JobId | None:
     """Queue a health check; None if one is open already."""
-    open_check = tx.connection.execute(
-        sa.select(jobs.c.job_id).where(
-            jobs.c.device_id == device_id,
-            JOB_IS_CHECK,
-            JOB_IS_UNFINISHED,
-        )
-    ).scalar_one_or_none()
-    if open_check is not None:
+    if find_open_check(tx.connection, device_id) is not None:
         return None
     check = {"kind": JobKind.CHECK, "device_id": device_id, "round": 0, "repeat": 0}
     queued = {"priority": CHECK_PRIORITY, "state": JobState.QUEUED, "created_at": tx.now}
@@ -105,8 +98,8 @@ def find_jobs(connection: Connection, job_ids: Collection[JobId]) -> dict[JobId,
     return {row.job_id: to_record(Job, row) for row in rows}
 
 
-#: Its parameters name the columns to set.
-_MOVE_STATEMENT = jobs.update().where(
+#: Of one job, or of many at once; its parameters name the columns to set.
+MOVE_JOB_STATEMENT = jobs.update().where(
     jobs.c.job_id == sa.bindparam("of_job"),
     jobs.c.state == sa.bindparam("state_before"),
     jobs.c.attempt_id.is_not_distinct_from(sa.bindparam("attempt_before", type_=BigId)),
@@ -129,7 +122,7 @@ def move_job(
         changes["finished_at"] = tx.now
     return record_if_moved(
         tx,
-        _MOVE_STATEMENT,
+        MOVE_JOB_STATEMENT,
         event,
         job.job_id,
         parameters={

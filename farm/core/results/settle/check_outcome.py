@@ -105,7 +105,7 @@ def _assess(reference: ReferenceContext) -> ReferenceAssessment:
 def _drift_alarm(
     check: CheckContext, device_id: DeviceId, state: ReferenceState, *, now: datetime
 ) -> tuple[Consequence, ...]:
-    """Raise or clear the alarm of a device that is out of its range. A bad device's is for sure."""
+    """Raise or clear the alarm of a device that is out of its range; one that is suspect gets none yet."""
     health, assessment = state
     alarm = DueAlarm(
         kind=AlarmKind.REFERENCE_DRIFT,

@@ -49,7 +49,7 @@ _OPTIONAL = ("num_bos", "ignore_eos")
 
 
 class LlamaMain(ToolHarness):
-    """Runs `.pte` files of language models with their tokenizer: a prompt, and then the tokens behind it."""
+    """Runs `.pte` files of language models with their tokenizer: a prompt, and then the tokens after it."""
 
     name = "llama_main"
     parser_version = 1
@@ -164,6 +164,6 @@ def _metrics(stats: RunnerStats, settings: Mapping[str, SettingValue]) -> list[M
 
 
 def _text(stdout: str, prompt: str) -> str:
-    """Return what the model wrote: the tool prints the prompt before it, and the record behind it."""
+    """Return what the model wrote: the tool prints the prompt before it, and the record after it."""
     text = printed_text(stdout).rpartition(RECORD)[0]
     return text.removeprefix(prompt)

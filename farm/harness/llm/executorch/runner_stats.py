@@ -27,7 +27,7 @@ class MalformedStats(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerStats:
-    """A prompt that was processed, and the text behind it."""
+    """A prompt that was processed, and the text after it."""
 
     prompt_tokens: int
     #: Without the first one, which comes from the prompt.

@@ -145,7 +145,7 @@ def _infos(settings: Mapping[str, SettingValue], evidence: Evidence) -> list[Ben
 
 def _words(backend: str, settings: Mapping[str, SettingValue]) -> list[str]:
     values = {name: setting(settings, FLAGS, name) for name in FLAGS}
-    # The first iteration of a process is of another regime than those behind it.
+    # The first iteration of a process is of another regime than those after it.
     values["num_iterations"] = _iterations(settings) + (regime_of(settings) is Regime.WARM)
     given = [
         name

@@ -49,7 +49,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkInfo:
-    """One iteration: a prompt and the text behind it."""
+    """One iteration: a prompt and the text after it."""
 
     #: By name, without `Init `, in milliseconds.
     phases_ms: Mapping[str, float] = field(default_factory=dict)

@@ -47,9 +47,7 @@ from farm.harness.llm.llama_cpp.placement import llama_placement
 FLAGS: Mapping[str, Flag] = {
     "n_prompt": Flag(default=512, help="tokens of the prompt (-p); 0 measures no prompt", minimum=0),
     "n_gen": Flag(default=128, help="tokens generated (-n); 0 measures no generation", minimum=0),
-    "together": Flag(
-        default=False, help="one test of the prompt and the generation behind it (-pg), not two"
-    ),
+    "together": Flag(default=False, help="one test of the prompt and the generation after it (-pg), not two"),
     "n_depth": Flag(default=0, help="tokens in the context before the clock counts (-d)", minimum=0),
     "repetitions": Flag(default=5, help="timed repetitions of each test (-r)", minimum=1),
     REGIME: ChoiceFlag(
@@ -198,7 +196,7 @@ def _repetitions(settings: Mapping[str, SettingValue]) -> int:
 
 
 def _is_together(settings: Mapping[str, SettingValue]) -> bool:
-    """Tell whether the prompt and the generation behind it are one test.
+    """Tell whether the prompt and the generation after it are one test.
 
     In a new process they are: a second test would find what the first one has used.
     """

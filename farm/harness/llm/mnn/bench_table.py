@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 _RATE = r"([0-9]{1,9}\.[0-9]{2}) ± ([0-9]{1,9}\.[0-9]{2}|-?nan)"
-#: A prompt, and the text behind it: the columns `llm_demo` and `speed(tok/s)`.
+#: A prompt, and the text after it: the columns `llm_demo` and `speed(tok/s)`.
 _TEST = re.compile(r"prompt=([0-9]{1,9})<br>decode=([0-9]{1,9})")
 _SPEED = re.compile(rf"{_RATE}<br>{_RATE}")
 _TIME = re.compile(_RATE)

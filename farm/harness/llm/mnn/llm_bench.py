@@ -58,7 +58,7 @@ _LONG_PROMPT = 32
 
 
 class LlmBench(ToolHarness):
-    """Runs `.mnn` files of language models: a prompt, and the generation of tokens behind it."""
+    """Runs `.mnn` files of language models: a prompt, and the generation of tokens after it."""
 
     name = "llm_bench"
     parser_version = 1
@@ -146,7 +146,7 @@ def _difference(plan: RunPlan, rows: Sequence[BenchRow]) -> str | None:
     row = rows[0]
     asked = [count_setting(plan.settings, FLAGS, name) for name in ("n_prompt", "n_gen")]
     if [row.prompt_tokens, row.generated_tokens] != asked:
-        told = f"a prompt of {row.prompt_tokens} and {row.generated_tokens} tokens behind it"
+        told = f"a prompt of {row.prompt_tokens} and {row.generated_tokens} tokens after it"
         return f"it tested {told}, and {asked[0]} and {asked[1]} were asked for"
     precision = setting(plan.settings, FLAGS, "precision_mode")
     expected = {

@@ -80,7 +80,7 @@ _SHORT = ("--generation_length", "2", "--repetitions", "1")
 
 
 class ModelBenchmark(ToolHarness):
-    """Runs `.onnx` files of language models by GenAI: a prompt, and the tokens behind it."""
+    """Runs `.onnx` files of language models by GenAI: a prompt, and the tokens after it."""
 
     name = "model_benchmark"
     parser_version = 1

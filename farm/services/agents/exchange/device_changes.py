@@ -176,7 +176,7 @@ def follow_up(snapshot: FleetSnapshot, update: DeviceStatusUpdate, report: Devic
 def _charging(snapshot: FleetSnapshot, device: Device, condition: Condition | None) -> Iterator[Effect]:
     before = device.condition.charging_note if device.condition else None
     if condition is not None and condition.charging_note != before:
-        cause = condition.charging_note or "it charges as it likes"
+        cause = condition.charging_note or "it charges without limits"
         yield _event(snapshot, device, DeviceEvent.CHARGING_CHANGED, cause)
 
 
@@ -277,7 +277,7 @@ def _doubt_health(snapshot: FleetSnapshot, device: Device) -> ChangeHealth:
 def _online_effects(snapshot: FleetSnapshot, device: Device, report: DeviceReport) -> Iterator[Effect]:
     """Yield the clean-up, the settings and the check that an online device needs."""
     if report.detail is not None:
-        # Something of a run withstands its agent: bad until it comes back or is checked.
+        # Its agent cannot remove what a run left there: bad until it comes back or is checked.
         yield _health_loss(snapshot, device, report.detail)
     if device.device_id in snapshot.unprovisioned:
         yield Provision(device_id=device.device_id)

@@ -16,7 +16,7 @@ from farm.database.transaction import Tx
 from farm.services.access.refused_requests import record_refusal, record_refused_claim
 from farm.services.agents.exchange import effects as to
 from farm.services.agents.exchange.answer import AtWork, CallAnswer, answer
-from farm.services.agents.exchange.effects import AdvanceAttempt, Effect, RecordStatus, RecordWaiting
+from farm.services.agents.exchange.effects import Effect, Progress, RecordStatus
 from farm.services.agents.exchange.reconcile import facts_wanted, reconcile, reconcile_attempts
 from farm.services.agents.exchange.snapshot import load, reload_devices
 from farm.services.agents.orphaned_runs import orphaned_runs
@@ -111,7 +111,7 @@ def _leave_devices(effects: Sequence[Effect], host_id: HostId) -> bool:
     return all(
         all(update.is_unchanged(host_id) for update in effect.updates)
         if isinstance(effect, RecordStatus)
-        else isinstance(effect, AdvanceAttempt | RecordWaiting)
+        else isinstance(effect, Progress)
         for effect in effects
     )
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.errors import FarmBusy
@@ -33,13 +32,12 @@ from farm.core.results.settle.effects import (
 )
 from farm.core.results.settle.report import NewMeasurement
 from farm.database.notifications import notify_all_hosts, notify_hosts, notify_hosts_of_devices
-from farm.database.tables import attempts, jobs
-from farm.database.tables.columns import BigId
 from farm.database.transaction import Tx
 from farm.store.checks.incidents import add_incident, end_incident, widen_incident
 from farm.store.checks.reference_runs import add_reference_run
 from farm.store.devices.transitions import move_health
-from farm.store.jobs.jobs import NewJob, add_check, add_jobs, move_job
+from farm.store.jobs.attempts import MOVE_ATTEMPT_STATEMENT
+from farm.store.jobs.jobs import MOVE_JOB_STATEMENT, NewJob, add_check, add_jobs, move_job
 from farm.store.operations import alarms as alarm_store
 from farm.store.operations.events import record_event, record_events
 from farm.store.results.evidence import add_reports
@@ -126,30 +124,6 @@ def _repeat_block(connection: Connection, block: RepeatBlock) -> None:
     )
 
 
-def _params(*columns: str) -> dict[str, sa.BindParameter[object]]:
-    return {name: sa.bindparam(name) for name in columns}
-
-
-_ATTEMPTS_END = (
-    attempts.update()
-    .where(
-        attempts.c.attempt_id == sa.bindparam("of_attempt"),
-        attempts.c.state == sa.bindparam("state_before"),
-    )
-    .values(waiting_for=None, **_params("state", "outcome", "blame", "code", "message"))
-    .values(**_params("report_digest", "finished_at"))
-)
-_JOBS_END = (
-    jobs.update()
-    .where(
-        jobs.c.job_id == sa.bindparam("of_job"),
-        jobs.c.state == sa.bindparam("state_before"),
-        jobs.c.attempt_id.is_not_distinct_from(sa.bindparam("attempt_before", type_=BigId)),
-    )
-    .values(state=JobState.FINISHED, **_params("outcome", "code", "message", "finished_at"))
-)
-
-
 def _write_together(connection: Connection, effects: Sequence[BulkEffect]) -> None:
     """Write what every good run brings: by a handful of statements, however many runs."""
     reports: list[KeepReport] = []
@@ -173,9 +147,9 @@ def _write_together(connection: Connection, effects: Sequence[BulkEffect]) -> No
     ended_jobs = [_of_job(end) for end in ends if isinstance(end, EndJob)]
     moved = 0
     if ended_attempts:
-        moved += connection.execute(_ATTEMPTS_END, ended_attempts).rowcount
+        moved += connection.execute(MOVE_ATTEMPT_STATEMENT, ended_attempts).rowcount
     if ended_jobs:
-        moved += connection.execute(_JOBS_END, ended_jobs).rowcount
+        moved += connection.execute(MOVE_JOB_STATEMENT, ended_jobs).rowcount
     if moved != len(ends):
         raise FarmBusy("an attempt or its job was moved outside the write queue", hint="try again")
     record_events(connection, [_event(end) for end in ends])
@@ -188,6 +162,7 @@ def _of_attempt(end: EndAttempt) -> dict[str, object]:
         "of_attempt": end.attempt.attempt_id,
         "state_before": end.attempt.state,
         "state": advance(end.attempt.state, end.event),
+        "waiting_for": None,
         "outcome": end.outcome.outcome,
         "blame": end.outcome.blame,
         "code": end.outcome.code,
@@ -202,6 +177,7 @@ def _of_job(end: EndJob) -> dict[str, object]:
         "of_job": end.job.job_id,
         "state_before": end.job.state,
         "attempt_before": end.job.attempt_id,
+        "state": JobState.FINISHED,
         "outcome": end.outcome.outcome,
         "code": end.outcome.code,
         "message": end.outcome.message or None,

@@ -79,7 +79,7 @@ def test_a_gpu_that_lost_a_part_of_the_work_gives_no_number() -> None:
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"n_prompt": 256}, "it tested a prompt of 512 and 128 tokens behind it, and 256 and 128"),
+        ({"n_prompt": 256}, "it tested a prompt of 512 and 128 tokens after it, and 256 and 128"),
         ({"n_gen": 64}, "and 512 and 64 were asked for"),
         ({"threads": 4}, "it ran with threads 1, and 4 was asked for"),
         ({"precision_mode": 1}, "it ran with precision Low, and High was asked for"),
