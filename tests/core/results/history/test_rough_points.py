@@ -118,9 +118,10 @@ def test_a_network_may_have_one_variant(variants: tuple[str, ...]) -> None:
         assert detect(point_table(text_of(with_all(file=file)(rows))).points) == []
 
 
-def test_errors_beyond_all_noise_hide_a_change_and_stop_nothing() -> None:
+def test_errors_beyond_all_noise_are_not_believed_and_stop_nothing() -> None:
     rows = rows_of(Sketch(days=30, networks=1, shifts=(SHIFT,)))
-    assert detect(point_table(text_of(with_all(se_time=1e300, se_speedup=1e300)(rows))).points) == []
+    (change,) = detect(point_table(text_of(with_all(se_time=1e300, se_speedup=1e300)(rows))).points)
+    assert (change.cause, dict(change.scope)) == (Cause.DRIFT, {"network": "n0", "variant": "int8"})
 
 
 def test_levels_that_never_move_have_no_change() -> None:
