@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql.psycopg import PGCompiler_psycopg
 from sqlalchemy.engine import Connection, Engine
 
 from farm.database.errors import is_serialization_failure, transient_errors_as_busy
@@ -295,9 +296,18 @@ def create_engine(
             "application_name": "benchfarm",
         },
     )
+    engine.dialect.statement_compiler = _PostgresCompiler
     sa.event.listen(engine, "begin", _begin_postgres)
     sa.event.listen(engine, "do_executemany", copy_rows)
     return engine
+
+
+class _PostgresCompiler(PGCompiler_psycopg):
+    """Writes limits as text: of a parameter, PostgreSQL assumes a tenth of all rows, and plans each time."""
+
+    def limit_clause(self, select: sa.Select[Any], **options: Any) -> str:
+        write: Callable[..., str] = super().limit_clause
+        return write(select, **{**options, "literal_execute": True})
 
 
 def _prepare_sqlite(raw: Any, busy_ms: int) -> None:

@@ -83,21 +83,38 @@ def _plain_insert(statement: str) -> tuple[str, list[str]] | None:
 
 
 _Key = sa.ColumnElement[int] | sa.ColumnElement[str]
+_Keys = Collection[int | str]
 
 
-def is_among(connection: Connection, column: _Key, values: Collection[int | str]) -> sa.ColumnElement[bool]:
+def is_among(connection: Connection, column: _Key, values: _Keys) -> sa.ColumnElement[bool]:
     """Return the condition that a column has one of many numbers or texts, passed as one JSON text."""
     text = sa.bindparam("values", json.dumps(list(values)), type_=sa.Text(), unique=True)
-    return is_listed(connection.dialect.name, column, text)
+    return column.in_(_elements(connection.dialect.name, column, text))
 
 
-def is_listed(dialect_name: str, column: _Key, text: sa.BindParameter[str]) -> sa.ColumnElement[bool]:
-    """Return the condition that a column has one of the numbers or texts in the JSON text of a parameter."""
+def is_key_among(connection: Connection, column: _Key, values: _Keys) -> sa.ColumnElement[bool]:
+    """Return the condition of `is_among` on a column by whose index the rows are found.
+
+    PostgreSQL takes the values for ten: a hundred, as in `is_among`, may seem a reason to read a whole table.
+    """
+    text = sa.bindparam("values", json.dumps(list(values)), type_=sa.Text(), unique=True)
+    return is_key_listed(connection.dialect.name, column, text)
+
+
+def is_key_listed(dialect_name: str, column: _Key, text: sa.BindParameter[str]) -> sa.ColumnElement[bool]:
+    """Return the condition of `is_key_among` for the JSON text of a parameter."""
+    elements = _elements(dialect_name, column, text)
+    if dialect_name == "postgresql":
+        return column == sa.any_(sa.func.array(elements.scalar_subquery()))
+    return column.in_(elements)
+
+
+def _elements(dialect_name: str, column: _Key, text: sa.BindParameter[str]) -> sa.Select[Any]:
     if dialect_name == "postgresql":
         element = sa.func.json_array_elements_text(sa.cast(text, sa.JSON)).column_valued("element")
-        return column.in_(sa.select(sa.cast(element, column.type)))
+        return sa.select(sa.cast(element, column.type))
     # Not by table_valued: to make its columns takes as long as the rest of the statement.
-    return column.in_(sa.select(sa.column("value")).select_from(sa.func.json_each(text)))
+    return sa.select(sa.column("value")).select_from(sa.func.json_each(text))
 
 
 def _sqlite(text: sa.BindParameter[str], columns: Sequence[sa.ColumnClause[Any]]) -> sa.Select[Any]:

@@ -279,3 +279,30 @@ def test_a_connection_that_has_read_writes_serializably_and_reads_on_again(url: 
     assert first[1:] == last[1:] == ("repeatable read", "on")
     assert written[1:] == ("serializable", "off")
     assert first[0] == written[0] == last[0]
+
+
+def fill(connection: Connection) -> None:
+    """Add so many rows that a tenth of them would be dear to read."""
+    made = {"digest": "lpad(n::text, 64, '0')", "size_bytes": "n"}
+    names = [column.name for column in artifacts.c]
+    values = ", ".join(made.get(name, name) for name in names)
+    rows = f"SELECT {values} FROM artifacts, generate_series(1, 5000) n"
+    connection.exec_driver_sql(f"INSERT INTO artifacts ({', '.join(names)}) {rows}")
+    connection.exec_driver_sql("ANALYZE artifacts")
+
+
+def test_a_prepared_statement_with_a_limit_is_not_planned_at_each_execution(url: str) -> None:
+    def asked(connection: Connection) -> list[tuple[str, bool]]:
+        query = sa.select(artifacts.c.digest).order_by(artifacts.c.digest)
+        for number in range(24):
+            assert len(connection.execute(query.offset(number % 2).limit(3)).all()) == 3
+        plans = "SELECT statement, generic_plans > 0 FROM pg_prepared_statements ORDER BY statement"
+        return [(sql, is_generic) for sql, is_generic in connection.exec_driver_sql(plans) if "LIMIT" in sql]
+
+    with opened(url) as database:
+        database.write(put, 0)
+        database.write(fill)
+        prepared = database.read(asked)
+    # One for each offset: the numbers are in the text, for of a parameter a tenth of all rows is assumed.
+    assert [is_generic for _, is_generic in prepared] == [True, True], prepared
+    assert [sql.split()[-4:] for sql, _ in prepared] == [["LIMIT", "3", "OFFSET", each] for each in "01"]

@@ -14,7 +14,7 @@ from farm.core.errors import Conflict
 from farm.core.operations.alarm import AlarmKind, AlarmSubject
 from farm.database.transaction import Tx
 from farm.services.devices.admin import device_change
-from farm.services.devices.views import device_named
+from farm.services.devices.views import device_id_named, device_named
 from farm.store.checks import reference_runs
 from farm.store.devices import devices
 from farm.store.devices import transitions as device_transitions
@@ -99,7 +99,7 @@ def rebaseline(tx: Tx, name: str, request: RebaselineRequest) -> DeviceChange:
     Raises like `device_named`, and Conflict: it has no reference run that could be accepted, is retired, or
     someone else was quicker.
     """
-    device_id = device_named(tx.connection, name).device_id
+    device_id = device_id_named(tx.connection, name)
     device_transitions.lock_device(tx.connection, device_id)
     device = devices.get_device(tx.connection, device_id)
     if device.admin is Admin.RETIRED:

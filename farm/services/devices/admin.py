@@ -11,7 +11,7 @@ from farm.core.errors import Conflict, InvalidInput
 from farm.core.jobs.job import JobState
 from farm.core.operations.event import WorkEvent
 from farm.database.transaction import Tx
-from farm.services.devices.views import device_named, device_view
+from farm.services.devices.views import device_id_named, device_named, device_view
 from farm.store.checks.failures import last_checks
 from farm.store.devices import devices
 from farm.store.devices import transitions as device_transitions
@@ -108,7 +108,7 @@ def change_label(tx: Tx, name: str, request: LabelRequest) -> DeviceChange:
 
 def change_tags(tx: Tx, name: str, request: TagRequest) -> DeviceChange:
     """Add and remove tags. Raises like `device_named`, and InvalidInput: it would have too many."""
-    device_id = device_named(tx.connection, name).device_id
+    device_id = device_id_named(tx.connection, name)
     device_transitions.lock_device(tx.connection, device_id)
     device = devices.get_device(tx.connection, device_id)
     tags = sorted((set(device.tags) | set(request.add)) - set(request.remove))

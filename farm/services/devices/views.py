@@ -154,14 +154,23 @@ def device_named(connection: Connection, name: str) -> Device:
         NotFound: there is none.
         InvalidInput: several begin so.
     """
-    if device := devices.find_device(connection, DeviceId(name)):
-        return device
+    found = devices.find_device(connection, DeviceId(name))
+    return found or devices.get_device(connection, _matching_id(connection, name))
+
+
+def device_id_named(connection: Connection, name: str) -> DeviceId:
+    """Return the id of the device that `device_named` returns; raises like it."""
+    own = DeviceId(name)
+    return own if devices.has_device(connection, own) else _matching_id(connection, name)
+
+
+def _matching_id(connection: Connection, name: str) -> DeviceId:
     fleet = devices.list_device_names(connection)
     exact = [own for own in fleet if name == own.label]
     matches = exact or [own for own in fleet if _matches_prefix(own, name)]
     match matches:
         case [match]:
-            return devices.get_device(connection, match.device_id)
+            return match.device_id
         case []:
             hint = f"known here: {_names(fleet)}" if fleet else "no phone was seen yet: docs/devices.md"
             raise NotFound(f"no device `{name}`", hint=hint)

@@ -14,7 +14,7 @@ from farm.core.operations.event import WorkEvent
 from farm.database.engine import Database
 from farm.database.notifications import notify_all_hosts, notify_no_other_hosts
 from farm.database.transaction import Tx, bind_tx
-from farm.services.devices.views import device_named
+from farm.services.devices.views import device_id_named
 from farm.store.jobs import counts as job_counts
 from farm.store.jobs import jobs
 from farm.store.matrices import lazy_expansion
@@ -50,7 +50,7 @@ def cancel_chunk(
     Raises like `get_matrix` and `device_named`, and NotFound: the matrix has no jobs on the device.
     """
     matrix = get_matrix(tx.connection, matrix_id)
-    device_id = None if device is None else device_named(tx.connection, device).device_id
+    device_id = None if device is None else device_id_named(tx.connection, device)
     going = find_cancellation(tx.connection, matrix_id, device_id)
     cancellation = going or _new_cancellation(tx, matrix_id, device_id)
     return _cancel_next(tx, replace(cancellation, continued_at=tx.now), name=matrix.name, limit=limit)

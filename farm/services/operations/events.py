@@ -10,7 +10,7 @@ from farm.core.base.spec_errors import name_hint
 from farm.core.errors import InvalidInput
 from farm.core.operations.event import EventSubject, event_kind_names
 from farm.database.transaction import Tx
-from farm.services.devices.views import device_named
+from farm.services.devices.views import device_id_named
 from farm.store.devices.devices import device_labels
 from farm.store.operations.event_log import EventFilter, events_after, newest_events
 from farm.wire.documents.operations import EventPage, LoggedEvent
@@ -91,7 +91,7 @@ def _about(connection: Connection, text: str) -> tuple[EventSubject, str]:
         raise InvalidInput(f"`{text}` names nothing that events are told of", hint=hint)
     subject = EventSubject(name)
     if subject is EventSubject.DEVICE:
-        return subject, device_named(connection, subject_id).device_id
+        return subject, device_id_named(connection, subject_id)
     return subject, _number(subject, subject_id) if subject in _NUMBERED else subject_id
 
 

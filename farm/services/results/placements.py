@@ -3,7 +3,7 @@
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import MatrixId
-from farm.services.devices.views import device_named
+from farm.services.devices.views import device_id_named
 from farm.store.matrices.matrices import get_matrix
 from farm.store.results.placements import placed_series
 from farm.wire.documents.results.results import PlacedSeries
@@ -18,5 +18,5 @@ def list_placements(
     """
     if matrix_id is not None:
         get_matrix(connection, matrix_id)
-    device_id = None if device is None else device_named(connection, device).device_id
+    device_id = None if device is None else device_id_named(connection, device)
     return placed_series(connection, matrix_id=matrix_id, device_id=device_id)

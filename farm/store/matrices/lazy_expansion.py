@@ -131,7 +131,7 @@ _NEXT_QUERY = (
     )
     .where(lazy_expansions.c.matrix_id == sa.bindparam("matrix"), _OPEN)
     .order_by(lazy_expansions.c.expanded_jobs, lazy_expansions.c.device_id)
-    .limit(sa.bindparam("devices"))
+    .limit(sa.bindparam("devices", type_=sa.Integer))
 )
 
 

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, DeviceId, Digest, FactsId, MatrixId, SeriesId
 from farm.core.devices.controls import ControlLevel
 from farm.core.runs.measurement import Quality, SampleKind
-from farm.database.rows import is_among, join_limited, rows_query, rows_text
+from farm.database.rows import is_among, is_key_among, join_limited, rows_query, rows_text
 from farm.database.tables import cells, measurements, points, series
 from farm.store.results.history.session_starts import cells_of_sessions
 from farm.store.results.history.stale_points import MeasuredSession, pending_sessions
@@ -105,7 +105,7 @@ def past_measurements(
 
 def _devices(connection: Connection, series_ids: Collection[SeriesId]) -> dict[SeriesId, DeviceId]:
     query = sa.select(series.c.series_id, series.c.device_id)
-    rows = connection.execute(query.where(is_among(connection, series.c.series_id, series_ids)))
+    rows = connection.execute(query.where(is_key_among(connection, series.c.series_id, series_ids)))
     return {row.series_id: row.device_id for row in rows}
 
 

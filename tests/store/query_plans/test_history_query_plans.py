@@ -132,7 +132,7 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
         "_newest",
     ),
     "history: the points of a series": (
-        lambda c: points.points_of_series(c, [SeriesId(1)], since=NOW),
+        lambda c: trends.points_of_series(c, [SeriesId(1)], since=NOW),
         "ix_points_series (series_id=?)",
     ),
     "history: what ran in cells": (lambda c: trends.cells_of_points(c, [CellId(1)]), "cells"),
@@ -193,7 +193,7 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
         "ix_points_series (series_id=?",
     ),
     "history --mine: the points of a series": (
-        lambda c: points.points_of_series(c, [SeriesId(1)], which=ANN),
+        lambda c: trends.points_of_series(c, [SeriesId(1)], which=ANN),
         "ix_points_series (series_id=?)",
     ),
     "regressions --name: the series of few matrices": (

@@ -7,8 +7,11 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from farm.core.base.ids import SeriesId
+from farm.database import tables
 from farm.database.transaction import bind_tx
 from farm.store.matrices.search import index_names
+from farm.store.results.history.trends import points_of_series
 from tests.services.results.history.test_latest_speedups import measured
 from tests.store.query_plans.test_history_query_plans import ASKED
 from tests.support.database.postgres import PostgresServer
@@ -89,6 +92,37 @@ def test_postgresql_reads_an_index_range_for_a_question_over_the_history(
     found = long_history.read(explained)
     assert found
     assert not [scan for plan in found for scan in unbounded_scans(plan)], found
+
+
+#: Points of 1,250 series: a hundred of them are so many that the planner would read the whole table.
+_MANY_POINTS = """
+    INSERT INTO points ({columns})
+    SELECT {values} FROM (SELECT * FROM points LIMIT 1) t, generate_series(1, 50000) n
+"""
+
+
+def test_postgresql_finds_the_points_of_a_series_by_their_index_in_a_history_of_a_year(
+    long_history: FarmRig,
+) -> None:
+    changed = {"cell_id": "1000000 + n", "series_id": "1000 + n / 40", "newest": "false"}
+    names = [column.name for column in tables.points.c]
+    values = ", ".join(changed.get(name, f"t.{name}") for name in names)
+
+    def explained(connection: Connection) -> str:
+        connection.exec_driver_sql("SET LOCAL session_replication_role = replica")
+        connection.exec_driver_sql(_MANY_POINTS.format(columns=", ".join(names), values=values))
+        connection.exec_driver_sql("ANALYZE points")
+        with sent_to(connection) as sent:
+            points_of_series(connection, [SeriesId(1001)])
+        ((sql, bound),) = sent
+        return "\n".join(connection.exec_driver_sql(f"EXPLAIN {sql}", bound).scalars())
+
+    engine = long_history.database.engine
+    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin() as undone:
+        plan = explained(connection)
+        undone.rollback()
+    assert "ix_points_series" in plan, plan
+    assert "Seq Scan on points" not in plan, plan
 
 
 def unbounded_scans(node: dict[str, Any], *, is_limited: bool = False) -> list[str]:

@@ -2,6 +2,9 @@
 
 from datetime import timedelta
 
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
 from farm.core.results.history.session_point import SessionPoint
 from farm.database.tables import points
 from farm.database.transaction import bind_tx
@@ -12,7 +15,7 @@ from farm.services.results.history.session_points import (
     session_pieces,
     store_points,
 )
-from farm.store.results.history.points import stored_points
+from farm.store.results.history.points import POINT_COLUMNS, to_point
 from farm.store.results.history.stale_points import has_unmarked, mark_measured
 from tests.support.farm.service_fixture import FarmRig
 
@@ -34,4 +37,9 @@ def compute_points(farm: FarmRig, *, mark_at_once: int = 7) -> int:
 
 def all_points(farm: FarmRig) -> list[SessionPoint]:
     """Return all stored points, by matrix and cell."""
-    return farm.read(stored_points, points.c.cell_id > 0)
+
+    def stored(connection: Connection) -> list[SessionPoint]:
+        query = sa.select(*POINT_COLUMNS).order_by(points.c.matrix_id, points.c.cell_id)
+        return [to_point(row) for row in connection.execute(query)]
+
+    return farm.read(stored)

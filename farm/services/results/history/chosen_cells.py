@@ -10,7 +10,7 @@ from farm.core.base.ids import DeviceId, MatrixId
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import NotFound
 from farm.core.results.history.chosen_labels import ChosenLabels, PairChoice
-from farm.services.devices.views import device_named
+from farm.services.devices.views import device_id_named
 from farm.store.files import variants as variant_store
 from farm.store.matrices.candidates import (
     CandidateFilter,
@@ -99,7 +99,7 @@ def with_baselines(cells: Iterable[CellRow], by_place: dict[_Place, CellRow]) ->
 
 def candidate_filter(connection: Connection, *, device: str | None, model: str | None) -> CandidateFilter:
     """Return the filter of candidates by device and model; raises like `list_speedups`."""
-    device_id = None if device is None else device_named(connection, device).device_id
+    device_id = None if device is None else device_id_named(connection, device)
     if model is not None:
         _check_model(connection, model)
     return CandidateFilter(device_id=device_id, model=model)

@@ -7,7 +7,7 @@ known before can still be asked for.
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.operations.event import RetractionEvent
 from farm.database.transaction import Tx
-from farm.services.devices.views import device_named
+from farm.services.devices.views import device_id_named
 from farm.store.jobs.attempts import find_attempt
 from farm.store.matrices.matrices import find_cell, get_matrix
 from farm.store.operations.events import record_transitions
@@ -50,7 +50,7 @@ def _selection(tx: Tx, request: RetractRequest) -> RetractSelection:
     if request.device is not None:
         if request.matrix_id is None:
             raise InvalidInput("a device goes with a matrix only", hint="leave the device out")
-        device_id = device_named(tx.connection, request.device).device_id
+        device_id = device_id_named(tx.connection, request.device)
     if request.matrix_id is not None:
         get_matrix(tx.connection, request.matrix_id)
     if request.cell_id is not None and find_cell(tx.connection, request.cell_id) is None:

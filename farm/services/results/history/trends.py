@@ -19,14 +19,15 @@ from farm.services.results.history.session_points import pending_points
 from farm.store.files.programs import list_programs
 from farm.store.matrices.search import MatrixFilter, matching_among, with_few_matches
 from farm.store.results.history.changes import SeriesMark, marks_of_series
-from farm.store.results.history.points import points_of_series
-from farm.store.results.history.stale_points import pending_sessions
+from farm.store.results.history.stale_points import MeasuredSession, pending_sessions
 from farm.store.results.history.trends import (
     NamePart,
     PointCell,
+    SeriesIdentity,
     TrendSeries,
     cells_of_points,
     identities_of_series,
+    points_of_series,
     series_page,
 )
 from farm.store.results.provenance import facts_by_id
@@ -41,6 +42,7 @@ from farm.wire.documents.results.history import (
 
 #: The versions of a point, as they are compared with those of the point before it.
 _Versions = Mapping[VersionPart, object]
+_MeasuredPoint = tuple[SessionPoint, PointCell]
 
 
 def list_histories(
@@ -79,22 +81,22 @@ def list_histories(
     if harness is not None:
         _check_harness(connection, harness)
     which = with_few_matches(connection, which)
-    is_narrow = variant is not None or which is not None
-    pending = {session.device_id for session in pending_sessions(connection)} if is_narrow else ()
+    pending = pending_sessions(connection, None if among.device_id is None else [among.device_id])
+    devices = {session.device_id for session in pending}
     behind = after or SeriesId(0)
     while page := series_page(
         connection,
         device_id=among.device_id,
         model=among.model,
         harness=harness,
-        named=None if variant is None else NamePart(variant, except_on=pending),
+        named=None if variant is None else NamePart(variant, except_on=devices),
         which=which,
-        except_on=pending,
+        except_on=devices,
         after=behind,
         limit=limit,
     ):
         behind = page[-1].series_id
-        found = _Histories(connection, page, since, which).views()
+        found = _Histories(connection, page, pending, since, which).views()
         listed = [view for view in found if variant is None or _matches(view, variant)]
         if listed:
             return listed
@@ -118,19 +120,18 @@ class _Histories:
         self,
         connection: Connection,
         page: Sequence[TrendSeries],
+        pending: Sequence[MeasuredSession],
         since: datetime | None,
         which: MatrixFilter | None,
     ) -> None:
         self._page = {own.series_id: own for own in page}
-        points = _current_points(connection, self._page, since, which)
-        counted = [point for point in points if point.values.rounds and point.replica == 1]
-        self._cells = cells_of_points(connection, [point.cell_id for point in counted])
-        self._points: defaultdict[tuple[SeriesId, SeriesId | None], list[SessionPoint]] = defaultdict(list)
-        for point in counted:
-            self._points[point.series_id, point.baseline_series_id].append(point)
-        compared = {series_id for pair in self._points for series_id in pair if series_id is not None}
-        self._identities = identities_of_series(connection, compared)
-        facts_ids = {point.values.facts_id for point in counted if point.values.facts_id is not None}
+        measured = _current_points(connection, self._page, pending, since, which)
+        self._points: defaultdict[tuple[SeriesId, SeriesId | None], list[_MeasuredPoint]] = defaultdict(list)
+        for point, cell in measured:
+            self._points[point.series_id, point.baseline_series_id].append((point, cell))
+        baselines = {series_id for _, series_id in self._points if series_id is not None}
+        self._identities = _identities(connection, self._page, baselines)
+        facts_ids = {point.values.facts_id for point, _ in measured if point.values.facts_id is not None}
         self._facts = facts_by_id(connection, sorted(facts_ids))
         self._changes: defaultdict[tuple[SeriesId, SeriesId | None], list[SeriesMark]] = defaultdict(list)
         for mark in marks_of_series(connection, self._page):
@@ -140,8 +141,8 @@ class _Histories:
         """Yield the histories in the order of series."""
         names = self._build_names()
         for series_id, baseline_id in sorted(self._points, key=lambda key: (key[0], key[1] or 0)):
-            points = self._points[series_id, baseline_id]
-            own, newest = self._page[series_id], self._cells[points[-1].cell_id]
+            measured = self._points[series_id, baseline_id]
+            own, (last, newest) = self._page[series_id], measured[-1]
             yield SeriesHistory.of(
                 own,
                 own.device,
@@ -150,8 +151,8 @@ class _Histories:
                 baseline_series_id=baseline_id,
                 baseline=newest.baseline_label if baseline_id is not None else None,
                 baseline_setup=self._baseline_setup(baseline_id, newest),
-                slot=points[-1].slot,
-                points=tuple(self._point_views(points, names)),
+                slot=last.slot,
+                points=tuple(self._point_views(measured, names)),
                 changes=tuple(
                     SeriesChange.of(mark.change, cell_id=mark.cell_id)
                     for mark in self._changes[series_id, baseline_id]
@@ -165,8 +166,8 @@ class _Histories:
 
     def _build_names(self) -> dict[FactsId, str]:
         by_device: defaultdict[DeviceId, dict[FactsId, DeviceFacts]] = defaultdict(dict)
-        for points in self._points.values():
-            for point in points:
+        for measured in self._points.values():
+            for point, _ in measured:
                 facts_id = point.values.facts_id
                 if facts_id is not None:
                     by_device[point.device_id][facts_id] = self._facts[facts_id]
@@ -175,11 +176,10 @@ class _Histories:
         }
 
     def _point_views(
-        self, points: Iterable[SessionPoint], names: Mapping[FactsId, str]
+        self, measured: Iterable[_MeasuredPoint], names: Mapping[FactsId, str]
     ) -> Iterator[HistoryPoint]:
         before: _Versions | None = None
-        for point in points:
-            cell = self._cells[point.cell_id]
+        for point, cell in measured:
             facts_id = point.values.facts_id
             os = None if facts_id is None else names[facts_id]
             versions = _versions(point, cell, os)
@@ -193,27 +193,41 @@ class _Histories:
             before = versions
 
 
+def _identities(
+    connection: Connection, page: Mapping[SeriesId, TrendSeries], baselines: Iterable[SeriesId]
+) -> dict[SeriesId, SeriesIdentity]:
+    """Return what the series of a page and their baselines run."""
+    identities = {series_id: own.identity for series_id, own in page.items()}
+    others = [series_id for series_id in baselines if series_id not in page]
+    return identities | identities_of_series(connection, others) if others else identities
+
+
 def _current_points(
     connection: Connection,
     series: Mapping[SeriesId, TrendSeries],
+    pending: Sequence[MeasuredSession],
     since: datetime | None,
     which: MatrixFilter | None,
-) -> list[SessionPoint]:
-    """Return the points of series, oldest first, those that are to be computed yet among them."""
+) -> list[_MeasuredPoint]:
+    """Return the points of series that count, oldest first, those that are to be computed yet among them."""
     stored = points_of_series(connection, series, since=since, which=which)
     devices = {own.device_id for own in series.values()}
-    pending = pending_points(connection, pending_sessions(connection, devices))
-    among = matching_among(connection, which, {matrix_id for matrix_id, _ in pending})
-    computed = [
+    computed = pending_points(connection, [session for session in pending if session.device_id in devices])
+    among = matching_among(connection, which, {matrix_id for matrix_id, _ in computed})
+    due = [
         point
-        for points in pending.values()
+        for points in computed.values()
         for point in points
         if point.series_id in series
+        and point.values.rounds
+        and point.replica == 1
         and point.matrix_id in among
         and (since is None or point.ended_at >= since)
     ]
-    kept = [point for point in stored if (point.matrix_id, point.device_id) not in pending]
-    return sorted([*kept, *computed], key=lambda point: (point.ended_at, point.cell_id))
+    cells = cells_of_points(connection, [point.cell_id for point in due]) if due else {}
+    kept = [own for own in stored if (own[0].matrix_id, own[0].device_id) not in computed]
+    measured = [*kept, *((point, cells[point.cell_id]) for point in due)]
+    return sorted(measured, key=lambda own: (own[0].ended_at, own[0].cell_id))
 
 
 def _versions(point: SessionPoint, cell: PointCell, os: str | None) -> _Versions:

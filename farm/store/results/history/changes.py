@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -22,7 +23,7 @@ from farm.core.results.history.recorded_change import (
     RecordedChange,
     SeriesPair,
 )
-from farm.database.rows import find_record, is_among, to_record
+from farm.database.rows import find_record, is_key_among, is_key_listed, to_record
 from farm.database.tables import changed_series, changes, confirmations, literal, series
 from farm.database.transaction import Tx
 from farm.store.matrices.search import MatrixFilter
@@ -83,7 +84,7 @@ def known_changes(connection: Connection, *, since: datetime | None) -> list[Kno
     rows = connection.execute(query.order_by(changes.c.change_id)).all()
     pairs: defaultdict[int, set[SeriesPair]] = defaultdict(set)
     columns = changed_series.c.change_id, changed_series.c.series_id, changed_series.c.baseline_series_id
-    of_these = is_among(connection, changed_series.c.change_id, [row.change_id for row in rows])
+    of_these = is_key_among(connection, changed_series.c.change_id, [row.change_id for row in rows])
     for change_id, series_id, baseline_id in connection.execute(sa.select(*columns).where(of_these)):
         pairs[change_id].add((series_id, baseline_id))
     return [
@@ -233,7 +234,7 @@ def count_series(connection: Connection, change_ids: Collection[int]) -> dict[in
     """Return the number of series of each of these changes."""
     query = (
         sa.select(changed_series.c.change_id, sa.func.count())
-        .where(is_among(connection, changed_series.c.change_id, change_ids))
+        .where(is_key_among(connection, changed_series.c.change_id, change_ids))
         .group_by(changed_series.c.change_id)
     )
     return {row[0]: row[1] for row in connection.execute(query)}
@@ -249,7 +250,7 @@ def identities_of_changes(
     query = (
         sa.select(changed_series.c.change_id, *series.c["model", "backend", "harness"], *texts)
         .join(series, series.c.series_id == own)
-        .where(is_among(connection, changed_series.c.change_id, change_ids))
+        .where(is_key_among(connection, changed_series.c.change_id, change_ids))
         .distinct()
     )
     identities: defaultdict[int, list[SeriesIdentity]] = defaultdict(list)
@@ -276,19 +277,24 @@ class SeriesMark:
     change: RecordedChange
 
 
-def marks_of_series(connection: Connection, series_ids: Collection[SeriesId]) -> list[SeriesMark]:
-    """Return the changes that series show, by their first cells; those that are gone are left out."""
-    query = (
-        sa.select(
-            changed_series.c.series_id,
-            changed_series.c.baseline_series_id,
-            changed_series.c.cell_id,
-            *_RECORDED,
-        )
+# Built once: that takes longer than its answer.
+@cache
+def _marks_query(dialect_name: str) -> sa.Select[Any]:
+    columns = changed_series.c["series_id", "baseline_series_id", "cell_id"]
+    of_series = is_key_listed(
+        dialect_name, changed_series.c.series_id, sa.bindparam("series", type_=sa.Text())
+    )
+    return (
+        sa.select(*columns, *_RECORDED)
         .join(changes, changes.c.change_id == changed_series.c.change_id)
-        .where(is_among(connection, changed_series.c.series_id, series_ids), changes.c.gone_at.is_(None))
+        .where(of_series, changes.c.gone_at.is_(None))
         .order_by(changes.c.change_id)
     )
-    return [
-        to_record(SeriesMark, row, change=to_record(RecordedChange, row)) for row in connection.execute(query)
-    ]
+
+
+def marks_of_series(connection: Connection, series_ids: Collection[SeriesId]) -> list[SeriesMark]:
+    """Return the changes that series show, by their first cells; those that are gone are left out."""
+    rows = connection.execute(
+        _marks_query(connection.dialect.name), {"series": json.dumps([*series_ids])}
+    ).all()
+    return [to_record(SeriesMark, row, change=to_record(RecordedChange, row)) for row in rows]

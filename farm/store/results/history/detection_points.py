@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, DeviceId, Digest, FactsId, MatrixId, SeriesId
 from farm.core.devices.device import DeviceFacts
 from farm.core.devices.software_version import build_names
-from farm.database.rows import is_among
+from farm.database.rows import is_among, is_key_among
 from farm.database.tables import cells, device_facts, is_set, points, programs, series, stale_points, variants
 from farm.database.tables.history import point_progress
 
@@ -79,7 +79,7 @@ def points_in_order(connection: Connection, first: MatrixId | None) -> Iterator[
 
 def points_of_some_series(connection: Connection, series_ids: Collection[SeriesId]) -> list[DetectionPoint]:
     """Return the points that count of some series, by their time."""
-    query = _counted().where(is_among(connection, points.c.series_id, series_ids))
+    query = _counted().where(is_key_among(connection, points.c.series_id, series_ids))
     rows = connection.execute(query.order_by(points.c.ended_at, points.c.cell_id))
     return list(map(DetectionPoint._make, rows))
 

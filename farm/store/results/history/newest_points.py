@@ -108,15 +108,11 @@ _COMPARED = sa.text(
     "points.newest AND points.replica = 1 AND points.rounds > 0 AND points.baseline_slot IS NOT NULL"
 )
 
-#: A limit in the text of a statement. Of one that is a parameter, PostgreSQL assumes a tenth of all rows, and
-#: so it plans the prepared statement again each time, which takes as long as to execute it.
-_ONE: sa.ColumnElement[int] = sa.literal_column("1")
-
 
 def _found_comparisons(dialect_name: str) -> sa.CTE:
     """Return a cell of each comparison: a step into the index for each, however many devices there are."""
     slots = (points.c.slot, points.c.baseline_slot)
-    first = sa.select(points.c.cell_id, *slots).where(_COMPARED).order_by(*slots).limit(_ONE)
+    first = sa.select(points.c.cell_id, *slots).where(_COMPARED).order_by(*slots).limit(1)
     found = sa.select(first.subquery()).cte("found", recursive=True)
     if dialect_name == "postgresql":
         following = first.where(sa.tuple_(*slots) > sa.tuple_(found.c.slot, found.c.baseline_slot))
@@ -125,7 +121,7 @@ def _found_comparisons(dialect_name: str) -> sa.CTE:
 
     # SQLite would seek a pair that is greater than another by its first column only, and read all devices.
     def first_where(*conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:
-        query = sa.select(points.c.cell_id).where(_COMPARED, *conditions).order_by(*slots).limit(_ONE)
+        query = sa.select(points.c.cell_id).where(_COMPARED, *conditions).order_by(*slots).limit(1)
         return query.correlate(found).scalar_subquery()
 
     cell_id = sa.func.coalesce(

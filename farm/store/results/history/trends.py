@@ -1,17 +1,22 @@
 """Series by model and device, and what ran in the cells of their points."""
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from functools import cache
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, Digest, SeriesId
 from farm.core.base.setting_values import SettingValue
-from farm.database.rows import is_among, to_record
+from farm.core.results.history.session_point import SessionPoint
+from farm.database.rows import is_among, is_key_among, is_key_listed, to_record
 from farm.database.tables import cells, devices, is_set, points, programs, series, variants
 from farm.store.matrices.search import MatrixFilter, is_of_matching
+from farm.store.results.history.points import POINT_COLUMNS, to_point, within
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +36,7 @@ class TrendSeries:
     series_id: SeriesId
     device_id: DeviceId
     device: SeriesDevice
-    #: None if the harness runs no model.
-    model: str | None
-    harness: str
+    identity: "SeriesIdentity"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +63,8 @@ class SeriesIdentity:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PointCell:
-    """What ran in a cell, and in its baseline."""
+class PointCell(NamedTuple):
+    """What ran in a cell, and in its baseline. A tuple, because a trend has hundreds."""
 
     cell_id: CellId
     label: str
@@ -117,8 +119,10 @@ def is_measured_in(series_id: sa.ColumnElement[int], which: MatrixFilter) -> sa.
     return series_id.in_(sa.select(points.c.series_id).where(points.c.matrix_id.in_(which.matrix_ids)))
 
 
+_IDENTITY = series.c["series_id", "model", "recipe", "backend", "settings", "harness"]
 _SERIES_QUERY = sa.select(
-    *series.c["series_id", "device_id", "model", "harness"],
+    *_IDENTITY,
+    series.c.device_id,
     devices.c.label.label("device_label"),
     *devices.c["device_model", "soc"],
     sa.func.coalesce(devices.c.virtual, sa.false()).label("virtual"),
@@ -155,46 +159,83 @@ def series_page(
         is_pending = series.c.device_id.in_(list(except_on))
         query = query.where(sa.or_(is_measured, is_pending) if except_on else is_measured)
     rows = connection.execute(query).all()
-    return [to_record(TrendSeries, row, device=to_record(SeriesDevice, row)) for row in rows]
+    return [
+        to_record(
+            TrendSeries, row, device=to_record(SeriesDevice, row), identity=to_record(SeriesIdentity, row)
+        )
+        for row in rows
+    ]
 
 
 def identities_of_series(
     connection: Connection, series_ids: Collection[SeriesId]
 ) -> dict[SeriesId, SeriesIdentity]:
     """Return what series run."""
-    columns = series.c["series_id", "model", "recipe", "backend", "settings", "harness"]
-    query = sa.select(*columns).where(is_among(connection, series.c.series_id, series_ids))
+    query = sa.select(*_IDENTITY).where(is_key_among(connection, series.c.series_id, series_ids))
     return {row.series_id: to_record(SeriesIdentity, row) for row in connection.execute(query).all()}
 
 
 _BASELINE, _ITS_VARIANT = cells.alias("baseline"), variants.alias("baseline_variant")
 _ITS_PROGRAM = programs.alias("baseline_program")
-#: Built once: that takes longer than the answer.
-_CELLS_QUERY = (
-    sa.select(
-        cells.c.cell_id,
-        cells.c.label,
-        variants.c.name.label("variant"),
-        variants.c.digest.label("variant_digest"),
-        programs.c.digest.label("program_digest"),
-        _BASELINE.c.label.label("baseline_label"),
-        _ITS_VARIANT.c.name.label("baseline_variant"),
-        _ITS_VARIANT.c.digest.label("baseline_variant_digest"),
-        _ITS_PROGRAM.c.digest.label("baseline_program_digest"),
-    )
-    .select_from(cells)
-    .join(programs, programs.c.program_id == cells.c.program_id)
-    .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
-    .outerjoin(
-        _BASELINE,
-        sa.and_(_BASELINE.c.matrix_id == cells.c.matrix_id, _BASELINE.c.cell_index == cells.c.baseline_index),
-    )
-    .outerjoin(_ITS_VARIANT, _ITS_VARIANT.c.variant_id == _BASELINE.c.variant_id)
-    .outerjoin(_ITS_PROGRAM, _ITS_PROGRAM.c.program_id == _BASELINE.c.program_id)
+_CELL_COLUMNS = (
+    cells.c.cell_id,
+    cells.c.label,
+    variants.c.name,
+    variants.c.digest,
+    programs.c.digest,
+    _BASELINE.c.label,
+    _ITS_VARIANT.c.name,
+    _ITS_VARIANT.c.digest,
+    _ITS_PROGRAM.c.digest,
 )
+
+
+def _with_files(source: sa.FromClause) -> sa.FromClause:
+    """Return rows of cells joined with all that `_CELL_COLUMNS` are of."""
+    is_baseline = sa.and_(
+        _BASELINE.c.matrix_id == cells.c.matrix_id, _BASELINE.c.cell_index == cells.c.baseline_index
+    )
+    return (
+        source.join(programs, programs.c.program_id == cells.c.program_id)
+        .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
+        .outerjoin(_BASELINE, is_baseline)
+        .outerjoin(_ITS_VARIANT, _ITS_VARIANT.c.variant_id == _BASELINE.c.variant_id)
+        .outerjoin(_ITS_PROGRAM, _ITS_PROGRAM.c.program_id == _BASELINE.c.program_id)
+    )
+
+
+#: Built once, as the next query is: that takes longer than the answer.
+_CELLS_QUERY = sa.select(*_CELL_COLUMNS).select_from(_with_files(cells))
 
 
 def cells_of_points(connection: Connection, cell_ids: Collection[CellId]) -> dict[CellId, PointCell]:
     """Return what ran in cells."""
     query = _CELLS_QUERY.where(is_among(connection, cells.c.cell_id, cell_ids))
-    return {row.cell_id: to_record(PointCell, row) for row in connection.execute(query).all()}
+    return {row[0]: PointCell._make(row) for row in connection.execute(query).all()}
+
+
+@cache
+def _points_query(dialect_name: str) -> sa.Select[Any]:
+    """Return the query of the points that count of the parameter `series`, with what ran in their cells."""
+    own = is_key_listed(dialect_name, points.c.series_id, sa.bindparam("series", type_=sa.Text()))
+    return (
+        sa.select(*POINT_COLUMNS, *(column.label(f"cell_{at}") for at, column in enumerate(_CELL_COLUMNS)))
+        .select_from(_with_files(points.join(cells, cells.c.cell_id == points.c.cell_id)))
+        .where(own, points.c.rounds > 0, points.c.replica == 1)
+    )
+
+
+def points_of_series(
+    connection: Connection,
+    series_ids: Collection[SeriesId],
+    *,
+    since: datetime | None = None,
+    which: MatrixFilter | None = None,
+) -> list[tuple[SessionPoint, PointCell]]:
+    """Return the points of series that count and are `within`, each with what ran in its cell."""
+    query = _points_query(connection.dialect.name).where(
+        *within(points, until=None, since=since, which=which)
+    )
+    rows = connection.execute(query, {"series": json.dumps([*series_ids])}).all()
+    own = len(POINT_COLUMNS)
+    return [(to_point(row), PointCell._make(row[own:])) for row in rows]
