@@ -41,8 +41,7 @@ _POSTGRES_WRITERS = 4
 STUCK_MS = 30_000
 #: The retries of a transaction that PostgreSQL could not serialize, and the longest random pause before
 #: a retry, so that the same transactions do not conflict again.
-_MAX_RETRIES = 30
-_RETRY_PAUSE_S = 0.1
+_MAX_RETRIES, _RETRY_PAUSE_S = 30, 0.1
 #: Longest wait of a caller for a connection of the pool, or for the server to answer.
 _CONNECT_S = 10
 #: Longest wait of a writer for another process's transaction before it raises FarmBusy.
@@ -65,15 +64,13 @@ def opened_engine(url: str) -> Iterator[Engine]:
 
 
 class Database:
-    """A database that runs services in transactions: each call commits when the service returns, else rolls
-    back.
+    """Runs services in transactions: each call commits when the service returns, else rolls back.
 
-    Services may read, decide and write without regard to concurrent callers. On SQLite every write runs on
-    one dedicated thread, because its file lock is unfair between threads. On PostgreSQL writes of all farm
-    processes queue for one lock, first come, first served; they are serializable too, so a
-    transaction that conflicts with a writer without the lock is retried. A service must therefore have no
-    effects but through its connection. Transient errors of the database are raised as FarmBusy; others are
-    bugs.
+    Services need no regard to concurrent callers. On SQLite every write runs on one thread, because its file
+    lock is unfair between threads. On PostgreSQL writes of all farm processes queue for one lock, first come,
+    first served; they are serializable too, so a transaction that conflicts with a writer without the lock is
+    retried. A service must therefore have no effects but through its connection. Transient errors of the
+    database are raised as FarmBusy; others are bugs.
     """
 
     def __init__(
@@ -108,7 +105,7 @@ class Database:
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="farm-reader")
         self._peekers = ThreadPoolExecutor(_PEEKERS, thread_name_prefix="farm-peeker")
         self._pinger = ThreadPoolExecutor(1, thread_name_prefix="farm-ping")
-        self._ping: Future[None] | None = None
+        self._ping: Future[object] | None = None
         self._closing = threading.Lock()
 
     def write(self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -170,7 +167,8 @@ class Database:
     async def ping_async(self) -> None:
         """Return when the database answers, without waiting for other reads; concurrent calls are one."""
         if self._ping is None or self._ping.done():
-            self._ping = self._pinger.submit(self._read, self._read_ms, _select_nothing)
+            ask = Connection.exec_driver_sql
+            self._ping = self._pinger.submit(self._read, self._read_ms, ask, "SELECT 1")
         await asyncio.wrap_future(self._ping)
 
     def close(self) -> None:
@@ -230,25 +228,19 @@ class Database:
             return transaction()
 
 
-def _select_nothing(connection: Connection) -> None:
-    connection.exec_driver_sql("SELECT 1")
-
-
 def exclude_other_writers(connection: Connection, *, within_ms: int | None = None) -> None:
     """Lock out all other writers on PostgreSQL until the transaction ends; SQLite does so anyway.
 
     Args:
         connection: in a new transaction.
-        within_ms: how long to wait; None for as long as for any lock.
+        within_ms: how long to wait, for 0 would be no limit at least 1; None: as long as for any lock.
 
-    Must be the first statement of the transaction: a snapshot taken before the wait would not show what was
-    committed during it (PostgreSQL manual, LOCK). Any table that is rarely written would do.
+    Must be the transaction's first statement: an earlier snapshot would not show what is committed meanwhile.
     """
     if connection.dialect.name == "sqlite":
         return
     lock = f"LOCK TABLE {database_epochs.name} IN EXCLUSIVE MODE"
     if within_ms is not None:
-        # 0 would be no limit. Later locks of the transaction have the usual one.
         lock = f"SET LOCAL lock_timeout = {max(1, within_ms)}; {lock}; SET LOCAL lock_timeout TO DEFAULT"
     connection.exec_driver_sql(lock)
 
@@ -302,12 +294,11 @@ def create_engine(
     return engine
 
 
+# Limits are written as text: of a parameter, PostgreSQL assumes a tenth of all rows, and plans each time.
 class _PostgresCompiler(PGCompiler_psycopg):
-    """Writes limits as text: of a parameter, PostgreSQL assumes a tenth of all rows, and plans each time."""
-
     def limit_clause(self, select: sa.Select[Any], **options: Any) -> str:
         write: Callable[..., str] = super().limit_clause
-        return write(select, **{**options, "literal_execute": True})
+        return write(select, **options | {"literal_execute": True})
 
 
 def _prepare_sqlite(raw: Any, busy_ms: int) -> None:

@@ -104,9 +104,8 @@ def is_key_among(connection: Connection, column: _Key, values: _Keys) -> sa.Colu
 def is_key_listed(dialect_name: str, column: _Key, text: sa.BindParameter[str]) -> sa.ColumnElement[bool]:
     """Return the condition of `is_key_among` for the JSON text of a parameter."""
     elements = _elements(dialect_name, column, text)
-    if dialect_name == "postgresql":
-        return column == sa.any_(sa.func.array(elements.scalar_subquery()))
-    return column.in_(elements)
+    array = sa.func.array(elements.scalar_subquery())
+    return column == sa.any_(array) if dialect_name == "postgresql" else column.in_(elements)
 
 
 def _elements(dialect_name: str, column: _Key, text: sa.BindParameter[str]) -> sa.Select[Any]:

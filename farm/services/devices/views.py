@@ -25,7 +25,7 @@ from farm.store.devices import devices
 from farm.store.devices import workload as device_workload
 from farm.store.devices.devices import Device, DeviceName, DeviceStatus
 from farm.store.devices.facts import known_devices
-from farm.store.devices.fleet import AlikeDevices, alike_among, first_alike, list_alike
+from farm.store.devices.fleet import AlikeDevices, alike_among, first_alike, has_device, list_alike
 from farm.store.jobs import attempts
 from farm.store.jobs.jobs import find_open_check
 from farm.store.operations.event_log import last_events
@@ -161,7 +161,7 @@ def device_named(connection: Connection, name: str) -> Device:
 def device_id_named(connection: Connection, name: str) -> DeviceId:
     """Return the id of the device that `device_named` returns; raises like it."""
     own = DeviceId(name)
-    return own if devices.has_device(connection, own) else _matching_id(connection, name)
+    return own if has_device(connection, own) else _matching_id(connection, name)
 
 
 def _matching_id(connection: Connection, name: str) -> DeviceId:

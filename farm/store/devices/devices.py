@@ -198,14 +198,6 @@ def find_device(connection: Connection, device_id: DeviceId) -> Device | None:
     return next(iter(list_devices(connection, device_id=device_id)), None)
 
 
-_EXISTS_QUERY = sa.select(devices.c.device_id).where(devices.c.device_id == sa.bindparam("device_id"))
-
-
-def has_device(connection: Connection, device_id: DeviceId) -> bool:
-    """Return whether there is a device with this id."""
-    return connection.execute(_EXISTS_QUERY, {"device_id": device_id}).one_or_none() is not None
-
-
 def get_device(connection: Connection, device_id: DeviceId) -> Device:
     """Return a device that exists."""
     (device,) = list_devices(connection, device_id=device_id)

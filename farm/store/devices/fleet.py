@@ -99,3 +99,11 @@ def first_alike(connection: Connection, alike: AlikeDevices, *, limit: int) -> l
     )
     query = sa.select(_STATUS.c.device_id).where(*same).order_by(_STATUS.c.device_id).limit(limit)
     return list(connection.execute(query).scalars())
+
+
+_EXISTS_QUERY = sa.select(devices.c.device_id).where(devices.c.device_id == sa.bindparam("device_id"))
+
+
+def has_device(connection: Connection, device_id: DeviceId) -> bool:
+    """Return whether there is a device with this id."""
+    return connection.execute(_EXISTS_QUERY, {"device_id": device_id}).one_or_none() is not None
