@@ -64,7 +64,7 @@ def opened_engine(url: str) -> Iterator[Engine]:
 
 
 class Database:
-    """Runs services in transactions: each call commits when the service returns, else rolls back.
+    """A database that runs services in transactions: they commit when a service returns, else roll back.
 
     Services need no regard to concurrent callers. On SQLite every write runs on one thread, because its file
     lock is unfair between threads. On PostgreSQL writes of all farm processes queue for one lock, first come,
