@@ -2,13 +2,7 @@
 
 import pytest
 
-from farm.core.runs.derived.generation import (
-    CacheFile,
-    Generation,
-    Regime,
-    degenerate_reason,
-    stored_generation,
-)
+from farm.core.runs.derived.generation import degenerate_reason
 
 
 @pytest.mark.parametrize(
@@ -35,14 +29,3 @@ def test_any_other_text_is_not(text: str) -> None:
 
 def test_few_tokens_may_be_the_same() -> None:
     assert degenerate_reason("no no no", tokens=3, iterations=1) == ""
-
-
-def test_a_generation_is_stored_as_plain_values() -> None:
-    generation = Generation(regime=Regime.COLD, caches_before=(CacheFile(name="a", size_bytes=1),))
-    assert stored_generation(generation) == {
-        "regime": "cold",
-        "prompt_sha256": None,
-        "text_sha256": None,
-        "caches_before": ({"name": "a", "size_bytes": 1},),
-        "caches_after": None,
-    }
