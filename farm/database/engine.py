@@ -235,7 +235,7 @@ def exclude_other_writers(connection: Connection, *, within_ms: int | None = Non
         connection: in a new transaction.
         within_ms: how long to wait, for 0 would be no limit at least 1; None: as long as for any lock.
 
-    Must be the transaction's first statement: an earlier snapshot would not show what is committed meanwhile.
+    Must be the first of the transaction: an earlier snapshot would not show what is committed in between.
     """
     if connection.dialect.name == "sqlite":
         return
