@@ -1,6 +1,6 @@
 """Candidates for a change: the tests that a new version calls for, over all scopes it may have."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -218,10 +218,12 @@ class CandidateFinder:
         sign = -1.0 if is_baseline else 1.0
         for place, (scope, rows) in enumerate(scopes):
             is_whole = place == 0 and not (is_baseline and known.cause is not Cause.FILE)
-            is_one = len(rows) == 1 or (
-                is_baseline and len({self._catalog.series[r].group for r in rows}) == 1
-            )
-            mean = self._mean(rows, tick_by_row, is_one=is_one)
+            has_one_baseline = len({self._catalog.series[row].group for row in rows}) == 1
+            least_sure = 1
+            if has_one_baseline and not (is_whole and self._is_alone(rows)):
+                least_sure = _LEAST_AFTER
+            is_one = len(rows) == 1 or (is_baseline and has_one_baseline)
+            mean = self._mean(rows, tick_by_row, is_one=is_one, least_sure=least_sure)
             if mean is None:
                 continue
             # Series of the scope without sessions that can be compared belong to it, too.
@@ -251,16 +253,36 @@ class CandidateFinder:
             )
 
     def _mean(
-        self, rows: Mapping[int, Difference], tick_by_row: Mapping[int, int], *, is_one: bool
+        self,
+        rows: Mapping[int, Difference],
+        tick_by_row: Mapping[int, int],
+        *,
+        is_one: bool,
+        least_sure: int,
     ) -> Pooled | None:
-        """Return how far the series of a scope moved; None where sessions are too few to tell."""
+        """Return how far the series of a scope moved; None where sessions are too few to tell.
+
+        Args:
+            rows: what each showed.
+            tick_by_row: of the first session with the version.
+            is_one: whether it is one series, or one baseline, that moved.
+            least_sure: sessions since, if all moved so far that a few suffice.
+        """
         afters = [part.after for part in rows.values()]
         is_early = max(afters) < _LEAST_AFTER + is_one or sum(afters) < _LEAST_AFTER_TOTAL
         if is_early or min(part.before for part in rows.values()) <= _FEW:
             whole = self.evidence({row: tick_by_row[row] for row in rows}, is_whole=True)
-            if is_sure([part.size for part in whole.values()]):
+            if max(afters) >= least_sure and is_sure([part.size for part in whole.values()]):
                 return pooled([replace(part, degrees=FEW_DEGREES) for part in self.by_group(whole)])
         return None if is_early else pooled(self.by_group(rows))
+
+    def _is_alone(self, rows: Collection[int]) -> bool:
+        """Return whether no other device measures what these series are: none can be compared with them.
+
+        One session of one series or of one baseline may be an outlier, however far it moved.
+        """
+        slots = {self._catalog.series[row].slot for row in rows}
+        return all(row in rows for slot in slots for row in self._catalog.rows_by_slot[slot])
 
     def _is_in_scope(self, row: int, scope: Mapping[str, str]) -> bool:
         series = self._catalog.series[row]
@@ -298,8 +320,9 @@ class CandidateFinder:
                 parts[device] = part
         if not parts:
             return
-        if max(p.after for p in parts.values()) < _LEAST_AFTER and not is_sure(
-            [p.size for p in parts.values()]
+        may_be_outlier = len(rows) == 1 and not self._is_alone(rows)
+        if max(p.after for p in parts.values()) < _LEAST_AFTER and (
+            may_be_outlier or not is_sure([p.size for p in parts.values()])
         ):
             return
         mean = pooled(list(parts.values()))

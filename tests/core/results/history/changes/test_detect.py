@@ -113,10 +113,11 @@ def test_of_a_build_and_a_program_on_one_day_the_one_whose_series_moved_is_the_c
 
 def test_a_build_that_reaches_devices_one_after_the_other_is_one_change() -> None:
     days = {"d0": 30, "d1": 34, "d2": 41}
-    shifts = tuple(
-        Shift(day=day, delta=0.08, holds_for=lambda d, n, v, device=device: d == device)
-        for device, day in days.items()
-    )
+
+    def step_of(device: str, day: int) -> Shift:
+        return Shift(day=day, delta=0.08, holds_for=lambda d, n, v: d == device)
+
+    shifts = tuple(step_of(device, day) for device, day in days.items())
     versions = {("os", device, "", ""): ((day, "o2"),) for device, day in days.items()}
     change = only(detect(Sketch(days=75, shifts=shifts, versions=versions).points()))
     assert (change.cause, change.scope, change.day) == (Cause.OS, {"os": "o2"}, FIRST_DAY + 30)

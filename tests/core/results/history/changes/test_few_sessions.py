@@ -148,4 +148,31 @@ def test_a_step_of_a_tenth_is_told_after_three_sessions_before_it() -> None:
         versions={("file", "", "n0", "int8"): ((3, "new"),)},
     )
     (change,) = detect(sketch.points())
-    assert (change.cause, change.delta) == (Cause.FILE, pytest.approx(0.1, abs=0.01))
+    assert change.cause is Cause.FILE
+    assert change.delta == pytest.approx(0.1, abs=0.01)
+
+
+@pytest.mark.parametrize("broken", ["d1/n0/int8", "d1/n0/base"])
+@pytest.mark.parametrize("kind", ["file", "os"])
+def test_one_broken_session_with_a_new_version_that_other_devices_have_too_is_no_change(
+    kind: str, broken: str
+) -> None:
+    sketch = Sketch(
+        days=36,
+        versions={(kind, "", "n0", broken.rpartition("/")[2] if kind == "file" else ""): ((30, "new"),)},
+        broken={(broken, 30): 0.55},
+    )
+    assert detect(sketch.points()) == []
+
+
+def test_one_broken_session_of_the_first_device_with_a_new_file_is_no_change() -> None:
+    versions = {("file", device, "n0", "int8"): ((day, "new"),) for device, day in (("d0", 31), ("d1", 30))}
+    sketch = Sketch(days=36, versions=versions, broken={("d1/n0/int8", 30): 0.55})
+    assert detect(sketch.points()) == []
+
+
+def test_a_doubled_time_on_one_of_several_devices_is_told_by_the_second_session() -> None:
+    shift = Shift(day=30, delta=TWICE, holds_for=lambda *of: of == ("d1", "n0", "int8"))
+    versions = {("file", "d1", "n0", "int8"): ((30, "new"),)}
+    (change,) = detect(Sketch(days=36, shifts=(shift,), versions=versions).points())
+    assert (change.series, change.told - change.day) == ("d1/n0/int8", 1)
