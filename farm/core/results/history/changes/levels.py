@@ -1,5 +1,6 @@
 """What all series of a device share: its absolute level, which heat and age move, and steps in it."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -33,14 +34,17 @@ SESSIONS = 100
 #: Sessions after a step. Few: the level of a device wanders. Fewer than three only at a known session.
 _AFTER = (1, 2, 3, 4, 5, 6, 8, 12)
 _LEAST_AFTER = 3
+#: Levels jump and return within days, so that a step which is not large needs as many sessions as this.
+_LEAST_AFTER_SMALL = 6
+_LARGE = math.log(1.5)
 #: Sessions before a step, at most and at least.
 _BEFORE = 20
 _WINDOW = _BEFORE + _AFTER[-1]
 _LEAST_BEFORE = 5
 _LEAST_BEFORE_SCAN = 10
-#: A session of a step moves at least by this share of the step; of five or more, one of four may not.
+#: A session of a step moves at least by this share of the step; of more than six, one of four may not.
 _CONFIRMING_SHARE = 0.4
-_ALL_CONFIRM = 4
+_ALL_CONFIRM = 6
 #: Half of them move by this share: one hot session beside the step makes it no larger.
 _MIDDLE_SHARE = 0.6
 _ONE_OF = 4
@@ -225,7 +229,8 @@ class DeviceLevels:
         spread = moderated_spread(past, usual, after.astype(np.float64))
         wide = np.maximum(spread.sigma * error, spread_of_absence(shared, days, is_known, _AFTER))
         z = normal_scores(size / wide, spread.degrees)
-        is_possible &= (sessions >= after + _LEAST_BEFORE_SCAN) & (after >= _LEAST_AFTER)
+        least = np.where(np.abs(size) >= _LARGE, _LEAST_AFTER, _LEAST_AFTER_SMALL)
+        is_possible &= (sessions >= after + _LEAST_BEFORE_SCAN) & (after >= least)
         is_possible &= self._is_confirmed(devices, size)
         z = np.where(is_possible, z, 0.0)
         best = np.abs(z).argmax(axis=0)

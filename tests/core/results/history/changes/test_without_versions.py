@@ -97,3 +97,24 @@ def test_standard_errors_that_are_ten_times_as_large_as_the_noise_hide_no_step()
     points = Sketch(days=DAY + 12, shifts=(shift,)).points()
     (change,) = detect(point._replace(se_speedup=10 * point.se_speedup) for point in points)
     assert change.series == "d0/n0/int8"
+
+
+def on_first_device(device: str, network: str, variant: str) -> bool:
+    return device == "d0"
+
+
+@pytest.mark.parametrize("delta", [-0.12, 0.12, 0.3])
+def test_a_level_that_jumps_and_returns_within_five_sessions_is_no_step_of_a_device(delta: float) -> None:
+    shifts = tuple(
+        Shift(day=day, delta=size, holds_for=on_first_device)
+        for day, size in ((DAY, delta), (DAY + 5, -delta))
+    )
+    assert detect(Sketch(days=DAY + 20, shifts=shifts).points()) == []
+
+
+@pytest.mark.parametrize(("delta", "sessions"), [(0.12, 6), (math.log(2), 3)])
+def test_a_step_of_a_device_waits_for_six_sessions_unless_it_is_large(delta: float, sessions: int) -> None:
+    shift = Shift(day=DAY, delta=delta, holds_for=on_first_device)
+    (change,) = detect(Sketch(days=DAY + 20, shifts=(shift,)).points())
+    assert (dict(change.scope), change.day) == ({"device": "d0"}, FIRST_DAY + DAY)
+    assert change.told - change.day + 1 == sessions
