@@ -201,7 +201,9 @@ def test_an_exchange_that_claims_reads_no_big_table_to_its_end(long: Full) -> No
 def test_a_settled_report_reads_no_big_table_to_its_end(long: Full) -> None:
     def run_and_settle(connection: Connection) -> None:
         claims(long)(connection)
-        (attempt, *_) = attempts.live_attempts(connection, long.host.session_id)
+        (live, *_) = attempts.live_attempts(connection, long.host.session_id)
+        attempt = attempts.find_attempt(connection, live.attempt_id)
+        assert isinstance(attempt, Attempt)
         body = report_body(good_evidence(assignment_of(attempt)))
         settle(Tx(connection, long.farm.clock.now()), long.host.host_id, attempt.attempt_id, body)
 
