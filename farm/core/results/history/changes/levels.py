@@ -34,9 +34,8 @@ SESSIONS = 100
 #: Sessions after a step. Few: the level of a device wanders. Fewer than three only at a known session.
 _AFTER = (1, 2, 3, 4, 5, 6, 8, 12)
 _LEAST_AFTER = 3
-#: Levels jump and return within days, so that a step which is not large needs as many sessions as this.
-_LEAST_AFTER_SMALL = 6
-_LARGE = math.log(1.5)
+#: Levels jump and return within days: a step that is not as large needs so many sessions.
+_LARGE, _LEAST_AFTER_SMALL = math.log(1.5), 6
 #: Sessions before a step, at most and at least.
 _BEFORE = 20
 _WINDOW = _BEFORE + _AFTER[-1]
@@ -47,6 +46,8 @@ _CONFIRMING_SHARE = 0.4
 _ALL_CONFIRM = 6
 #: Half of them move by this share: one hot session beside the step makes it no larger.
 _MIDDLE_SHARE = 0.6
+#: Half of so many latest ones do by this share: a level that returns slowly is no step.
+_LATEST_HELD, _HELD_SHARE = 3, 0.8
 _ONE_OF = 4
 #: The chance that as many sessions in a row are by chance as far from the level before.
 _BY_CHANCE = 2e-6
@@ -251,11 +252,12 @@ class DeviceLevels:
         for place, after in enumerate(_AFTER):
             sign = np.sign(size[place])[:, None]
             base = np.median(self.shared[devices, -after - _LEAST_BEFORE : -after], axis=1)
-            moved = np.sort(sign * (self.shared[devices, -after:] - base[:, None]), axis=1)
-            least = moved[:, after // _ONE_OF if after > _ALL_CONFIRM else 0]
-            middle = (moved[:, (after - 1) // 2] + moved[:, after // 2]) / 2
+            moved = sign * (self.shared[devices, -after:] - base[:, None])
+            least = np.sort(moved, axis=1)[:, after // _ONE_OF if after > _ALL_CONFIRM else 0]
+            middle, held = np.median(moved, axis=1), np.median(moved[:, -_LATEST_HELD:], axis=1)
             wide = np.abs(size[place])
             is_able = (least >= _CONFIRMING_SHARE * wide) & (middle >= _MIDDLE_SHARE * wide)
+            is_able &= held >= _HELD_SHARE * wide
             for at in np.flatnonzero(is_able):
                 is_far = sign[at] * apart[:, :-after] >= least[at]
                 usual = (1.0 + is_far.sum()) / (1.0 + is_known[:, :-after].sum())

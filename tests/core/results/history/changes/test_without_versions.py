@@ -3,10 +3,13 @@
 import math
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from farm.core.results.history.changes.detect import detect
+from farm.core.results.history.changes.levels import DeviceLevels
 from farm.core.results.history.changes.points import BASELINE
+from farm.core.results.history.changes.scans import SCAN
 from tests.core.results.history.changes.histories import FIRST_DAY, Shift, Sketch
 from tests.support.session.tiers import quick_first
 
@@ -110,6 +113,27 @@ def test_a_level_that_jumps_and_returns_within_five_sessions_is_no_step_of_a_dev
         for day, size in ((DAY, delta), (DAY + 5, -delta))
     )
     assert detect(Sketch(days=DAY + 20, shifts=shifts).points()) == []
+
+
+def strongest_score(kept: float, seed: int) -> float:
+    """Return the largest score of a device whose level jumps, of which a share is kept from day to day."""
+    random = np.random.default_rng(seed)
+    devices, levels = np.arange(6), DeviceLevels()
+    levels.grow(devices, len(devices))
+    wander, scores = np.zeros(len(devices)), [0.0]
+    for day in range(DAY + 32):
+        wander = 0.9 * wander + random.normal(0, 0.006, len(devices))
+        times = wander + random.normal(0, 0.004, len(devices))
+        times[0] += 0.15 * kept ** (day - DAY - 20) if day >= DAY + 20 else 0.0
+        levels.push(devices, times, tick=day + 1, day=day)
+        scores.append(abs(float(levels.scan(devices).z[0])))
+        levels.pool()
+    return max(scores)
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_a_level_that_jumps_and_slowly_returns_is_no_step_of_a_device(seed: int) -> None:
+    assert strongest_score(0.85, seed) < SCAN < strongest_score(1.0, seed)
 
 
 @pytest.mark.parametrize(("delta", "sessions"), [(0.12, 6), (math.log(2), 3)])
