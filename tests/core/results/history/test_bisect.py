@@ -116,7 +116,7 @@ def test_intervals_reach_a_quarter_of_the_change_within_the_bounds_of_a_matrix()
 
 def test_a_speedup_below_one_is_a_slower_version() -> None:
     change = LogChange.of_speedup(0.5, 0.4, 0.625)
-    assert change == LogChange(
-        value=pytest.approx(math.log(2)), half_width=pytest.approx(math.log(1.5625) / 2)
-    )
+    assert change is not None
+    assert change.value == pytest.approx(math.log(2))
+    assert change.half_width == pytest.approx(math.log(1.5625) / 2)
     assert LogChange.of_speedup(0.5, None, None) is None
