@@ -8,7 +8,7 @@ from farm.core.results.history.change_text import dates_text, effect_text, scope
 from farm.core.results.history.confirmation import ConfirmationOutcome
 from farm.core.results.history.recorded_change import ChangeCause
 from farm.presentation.labels import device_name
-from farm.presentation.text import EMPTY_CELL, change_text, local_time_text
+from farm.presentation.text import EMPTY_CELL, change_text, distinct_time_texts, local_time_text
 from farm.wire.documents.results.changes import ChangeDetail, ChangedSeriesView, ChangeView, ConfirmationView
 
 _HEADINGS = ("change", "time", "since", "devices", "cause", "state")
@@ -73,10 +73,7 @@ def change_fields(detail: ChangeDetail) -> list[tuple[str, object]]:
     fields: list[tuple[str, object]] = [
         ("what", change_what(change)),
         ("time", effect_text(change.delta, change.se_delta)),
-        (
-            "since",
-            f"after {local_time_text(change.before_at)}, by {local_time_text(change.since_at)}",
-        ),
+        ("since", "after {}, by {}".format(*distinct_time_texts(change.before_at, change.since_at))),
         ("cause", cause_text(change)),
         ("devices", f"{change_devices(change)} show it"),
         ("state", change.state),

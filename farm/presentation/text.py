@@ -121,6 +121,14 @@ def local_time_text(at: datetime | None) -> str:
     return EMPTY_CELL if at is None else at.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
+def distinct_time_texts(*times: datetime) -> list[str]:
+    """Return times in the local time zone, with seconds where two would read the same."""
+    texts = [local_time_text(at) for at in times]
+    if len({*texts}) == len(texts):
+        return texts
+    return [at.astimezone().strftime("%Y-%m-%d %H:%M:%S") for at in times]
+
+
 def age_text(at: datetime, now: datetime) -> str:
     """Return how long ago a time is, from two days on in days."""
     seconds = max(0.0, (now - at).total_seconds())

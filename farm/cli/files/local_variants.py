@@ -309,7 +309,8 @@ def replacement_note(views: Sequence[Variant], view: Variant) -> str | None:
     digest = view.manifest.digest[:DIGEST_SHOWN]
     if newest.variant_id > view.variant_id:
         newer = newest.manifest.digest[:DIGEST_SHOWN]
-        return f"{view.name} means a newer file, {newer}; {digest} names this one"
+        named = f"{digest} names this one, and --model gives it a name of its own"
+        return f"{view.name} still means a newer file, {newer}, which its matrices go on measuring; {named}"
     if view.replaces is None:
         return None
     older = view.replaces[:DIGEST_SHOWN]

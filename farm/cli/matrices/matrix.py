@@ -32,6 +32,7 @@ from farm.cli.results.gate import (
     deciding_rounds,
     judge,
     print_gate,
+    summary_if_unreachable,
     write_summary,
 )
 from farm.cli.run.result import print_result, result_document
@@ -92,7 +93,7 @@ def submit(
         rounds = deciding_rounds(spec.get("rounds"), gate, margin=spec.get("equivalence_margin"))
         return farm.submit_matrix({**spec, "rounds": rounds})
 
-    with connect() as farm:
+    with summary_if_unreachable(summary), connect() as farm:
         view = send_file(file, send)
         print_notice(submission_text(view))
         for line in rejections(view):
@@ -130,7 +131,7 @@ def watch_command(
     if as_json and gate is not None:
         hint = "`farm speedups MATRIX --gate not-slower` asks a finished matrix"
         raise InvalidInput("--json of `farm matrix watch` prints changes, which no gate judges", hint=hint)
-    with connect() as farm:
+    with summary_if_unreachable(summary), connect() as farm:
         if as_json:
             raise typer.Exit(_watch_as_json(farm, MatrixId(matrix_id), allow_missing=allow_missing))
         options = ResultOptions(allow_missing=allow_missing, metrics=metrics, gate=gate, summary=summary)

@@ -62,7 +62,10 @@ def standing(
         if matrix is None and end:
             raise InvalidInput("--end ends one matrix", hint="name it: `farm matrix standing NAME --end`")
         if matrix is None:
-            show(farm.standing_matrices(), _standing_table, as_json=as_json)
+            views = farm.standing_matrices()
+            show(views, _standing_table, as_json=as_json)
+            if not views and not as_json:
+                print_notice(f"No matrix stands: {farm_command()} matrix stand FILE lets one stand.")
             return
         found = _named(farm, matrix)
         if end:

@@ -1,7 +1,8 @@
 """`--gate`: what every comparison must show, for scripts that ask for a yes or no."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,7 @@ import typer
 from farm.cli.shell.extras import require_module
 from farm.cli.shell.output import print_notice, print_unchanged
 from farm.core.base.units import ratio_text, share_of_percent
-from farm.core.errors import InvalidInput
+from farm.core.errors import FarmUnreachable, InvalidInput
 from farm.core.matrices.matrix import MAX_ROUNDS, USUAL_ROUNDS, RejectionKind
 from farm.core.results.statistics.gate import GateOutcome, judge_gate
 from farm.core.runs.measurement import DEFAULT_MARGIN, MIN_ROUNDS
@@ -247,8 +248,27 @@ _MARKS = {
 
 def write_summary(view: GateView, file: Path) -> None:
     """Write the Markdown of a gate; a file that exists gets it at its end, as `GITHUB_STEP_SUMMARY` wants."""
+    _append(summary_text(view), file)
+
+
+@contextmanager
+def summary_if_unreachable(file: Path | None) -> Iterator[None]:
+    """Write a summary that says so where the farm cannot be reached meanwhile; None: there is no summary.
+
+    Raises:
+        FarmUnreachable: the farm cannot be reached.
+    """
+    try:
+        yield
+    except FarmUnreachable as error:
+        if file is not None:
+            _append(f"### ❔ Unreachable\n\nNothing is known: {_escaped(error.message)}.\n", file)
+        raise
+
+
+def _append(text: str, file: Path) -> None:
     if str(file) == "-":
-        print_unchanged(summary_text(view))
+        print_unchanged(text)
         return
     with file.open("a", encoding="utf-8") as out:
-        out.write(summary_text(view))
+        out.write(text)

@@ -11,6 +11,7 @@ from farm.cli.results.gate import (
     Summary,
     check_gate_is_watched,
     deciding_rounds,
+    summary_if_unreachable,
 )
 from farm.cli.run.comparison import comparison_spec
 from farm.cli.run.matrix import RunOptions, listed_backends
@@ -66,7 +67,7 @@ def compare(
         precision=precision,
         inputs=tuple(inputs or ()),
     )
-    with connect() as farm:
+    with summary_if_unreachable(summary), connect() as farm:
         spec = comparison_spec(farm, (baseline, candidate), harness or (), context.obj, options)
         if decide:
             spec["rounds"] = deciding_rounds(spec["rounds"], gate)

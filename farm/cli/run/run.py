@@ -13,6 +13,7 @@ from farm.cli.results.gate import (
     Summary,
     check_gate_is_watched,
     deciding_rounds,
+    summary_if_unreachable,
 )
 from farm.cli.run.comparison import comparison_spec
 from farm.cli.run.matrix import RunOptions, harness_spec, listed_backends, program_spec
@@ -102,7 +103,7 @@ def run(
         time=time,
         metrics=tuple(metric or ()),
     )
-    with connect() as farm:
+    with summary_if_unreachable(summary), connect() as farm:
         spec = _spec(farm, files or (), harness or (), context.obj, options)
         if decide:
             if "baseline" not in spec:

@@ -45,6 +45,8 @@ matrices = sa.Table(
     sa.Column("rejected_count", sa.Integer, nullable=False, server_default="0"),
     #: The matrix that this one reruns.
     sa.Column("rerun_of", BigId, sa.ForeignKey("matrices.matrix_id")),
+    #: The attempt whose number it measures again, by the files of then: histories leave it out.
+    sa.Column("repeated_attempt", BigId),
     #: The submitting actor.
     sa.Column("submitted_by", sa.Text),
     sa.Column("created_at", UtcTime, nullable=False),

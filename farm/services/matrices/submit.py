@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import DeviceId, IdempotencyKey, MatrixId
+from farm.core.base.ids import AttemptId, DeviceId, IdempotencyKey, MatrixId
 from farm.core.devices.selector import KnownDevice
 from farm.core.errors import IdempotencyKeyReused
 from farm.core.jobs.fair_share import round_virtual_time
@@ -92,6 +92,8 @@ class PreparedMatrix:
     job_template: JobTemplate
     #: The stored form of the template.
     packed: bytes
+    #: The attempt whose number it measures again.
+    repeated_attempt: AttemptId | None = None
 
 
 def submit_matrix(tx: Tx, spec: MatrixSpec) -> MatrixId:
@@ -242,6 +244,7 @@ def _store_matrix(
         block_candidates=prepared.job_template.block_candidates,
         rejected_count=len(rejected),
         rerun_of=rerun_of,
+        repeated_attempt=prepared.repeated_attempt,
         submitted_by=tx.actor,
         idempotency=idempotency,
     )

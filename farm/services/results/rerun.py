@@ -1,7 +1,7 @@
 """A number measured again as it was made: its cell and its baseline's, by stored files and programs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy.engine import Connection
 
@@ -183,7 +183,9 @@ def _prepare(connection: Connection, number: _Number) -> PreparedMatrix:
         for row in number.cells
     ]
     name = f"rerun of attempt {number.attempt_id}: {cell.label}"[:200]
-    return prepare_repeated(connection, number.matrix.spec, cells, name=name, device_id=cell.device_id)
+    spec = number.matrix.spec
+    prepared = prepare_repeated(connection, spec, cells, name=name, device_id=cell.device_id)
+    return replace(prepared, repeated_attempt=number.attempt_id)
 
 
 def _speedup(connection: Connection, number: _Number) -> SpeedupView | None:

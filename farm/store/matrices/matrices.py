@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import CellId, DeviceId, IdempotencyKey, MatrixId, VariantId
+from farm.core.base.ids import AttemptId, CellId, DeviceId, IdempotencyKey, MatrixId, VariantId
 from farm.core.base.setting_values import SettingValue
 from farm.core.errors import NotFound
 from farm.core.matrices.matrix import MatrixSpec
@@ -99,6 +99,7 @@ def add_matrix(
     block_candidates: int | None,
     rejected_count: int,
     rerun_of: MatrixId | None = None,
+    repeated_attempt: AttemptId | None = None,
     submitted_by: str,
     idempotency: IdempotencyKey | None = None,
 ) -> MatrixId:
@@ -115,6 +116,7 @@ def add_matrix(
             block_candidates=block_candidates,
             rejected_count=rejected_count,
             rerun_of=rerun_of,
+            repeated_attempt=repeated_attempt,
             submitted_by=submitted_by,
             created_at=tx.now,
             request_key=None if idempotency is None else idempotency.key,

@@ -204,7 +204,11 @@ def test_a_second_file_of_a_name_says_which_it_replaces(
     assert f"replaces   {digest[:12]}" in printed.out
     net.write_bytes(older)
     assert run("variant", "add", net) == 0
-    assert "net/unstated/torchscript means a newer file" in capsys.readouterr().err
+    note = capsys.readouterr().err
+    assert "net/unstated/torchscript still means a newer file" in note
+    assert "--model gives it a name of its own" in note
+    assert run("variant", "add", net, "--model", "reverted") == 0
+    assert "newer file" not in capsys.readouterr().err
 
 
 def onnx_input_model() -> bytes:

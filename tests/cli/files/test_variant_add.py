@@ -155,7 +155,7 @@ def test_a_variant_says_which_file_it_replaces_and_which_newer_one_its_name_mean
     assert f"replaces {first.manifest.digest[:8]}, which is still run" in (
         replacement_note([first, newer], newer) or ""
     )
-    assert f"means a newer file, {newer.manifest.digest[:8]}" in (
+    assert f"still means a newer file, {newer.manifest.digest[:8]}, which its matrices go on" in (
         replacement_note([first, newer], first) or ""
     )
 

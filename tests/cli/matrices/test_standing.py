@@ -36,6 +36,8 @@ def test_a_matrix_stands_until_it_is_ended(
 def test_what_stands_under_no_such_name_has_a_hint(
     measured: Measured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert run("matrix", "standing") == 0
+    assert "matrix stand FILE lets one stand." in capsys.readouterr().err
     assert run("matrix", "standing", "nightly") == 2
     assert "`farm matrix stand FILE` lets one stand" in capsys.readouterr().err
     file = tmp_path / "nightly.yaml"

@@ -151,6 +151,27 @@ def test_a_gate_needs_numbers_and_a_summary_needs_a_gate(capsys: pytest.CaptureF
     assert "name a file: --summary gate.md" in told
 
 
+def test_a_farm_out_of_reach_is_in_the_summary(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FARM_URL", "http://127.0.0.1:9")
+    asked = ("a", "b", "--harness", "infer", "--gate", "not-slower")
+    summary = Path("gate.md")
+    summary.write_text("before\n")
+    assert run("compare", *asked, "--summary", summary) == 10
+    assert capsys.readouterr().out == ""
+    lines = summary.read_text().splitlines()
+    assert lines[:4] == [
+        "before",
+        "### ❔ Unreachable",
+        "",
+        "Nothing is known: no farm answers at http://127.0.0.1:9.",
+    ]
+    assert run("compare", *asked, "--summary", "-") == 10
+    assert "Unreachable" in capsys.readouterr().out
+    assert run("compare", *asked) == 10
+
+
 @pytest.mark.parametrize("gate", ["faster", "not-slower=3", "not-slower=-1%", "not-slower=51%", ""])
 def test_what_is_no_gate_is_refused_with_how_to_write_one(
     capsys: pytest.CaptureFixture[str], gate: str

@@ -5,16 +5,25 @@ from typing import Any
 
 import pytest
 
-from farm.core.base.ids import AttemptId, MatrixId
+from farm.core.base.ids import AttemptId, DeviceId, MatrixId
 from farm.core.errors import ArtifactExpired, Conflict, InvalidInput, NotFound
+from farm.core.operations.alarm import AlarmKind
 from farm.database.transaction import Tx, bind_tx
 from farm.services.devices.admin import retire
 from farm.services.matrices.lazy_expansion import store_and_expand
+from farm.services.operations.alarms import list_alarms
+from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.rerun import plan_rerun, prepare_number_rerun
 from farm.store.files.artifacts import expire_artifacts
 from farm.store.files.programs import current_programs, put_program
+from farm.store.results.history.stale_points import MeasuredSession, mark_sessions
 from farm.wire.documents.devices import OperatorRequest
 from farm.wire.documents.results.rerun import RerunPlan
+from tests.services.results.history.test_changes import search
+from tests.services.results.history.test_latest_speedups import Unsteady
+from tests.services.results.history.test_latest_speedups import measured as measured_unsteadily
+from tests.support.farm.copied_sessions import FOUR_PAIRS, another_file, copy_session
+from tests.support.farm.points import all_points, compute_points
 from tests.support.farm.service_fixture import FarmRig, HostRig
 
 HARNESS = "speed_benchmark_torch"
@@ -115,6 +124,39 @@ def test_the_old_file_and_the_old_program_run_where_both_were_replaced(farm: Far
     # Of the same series, with the same files: as if nothing had been replaced.
     assert len(digests) == 2
     assert {row["program_digest"] for row in digests} == {program.digest}
+
+
+def test_an_old_file_measured_again_is_no_news_of_its_series(farm: FarmRig, host: HostRig) -> None:
+    first = measured_unsteadily(farm, host, rounds=2, axes=FOUR_PAIRS)
+    compute_points(farm)
+    newer = another_file(farm)
+    for day in range(1, 20):
+        copy_session(farm, first, days=day, slower=1.3, variant_id=newer)
+    farm.clock.advance(20 * 86400)
+    usual = measured_unsteadily(farm, host, slower=1.3, rounds=2, axes=FOUR_PAIRS)
+    compute_points(farm)
+    before, changes = farm.read(list_latest_speedups), search(farm)
+    assert len([change for change in changes if change.delta > 0]) == 1
+
+    farm.clock.advance(86400)
+    old = again(farm, attempt_of(farm, first, "int8-core warmup=1"))
+    host.run(Unsteady(farm))
+    (repeated,) = farm.speedups(old)
+    assert repeated.rounds == 2
+    # Neither before points are computed nor after that.
+    assert farm.read(list_latest_speedups) == before
+    compute_points(farm)
+    farm.write(bind_tx(mark_sessions, now=farm.clock.now()), [MeasuredSession(old, DeviceId("phone-1"))])
+    assert compute_points(farm) == 0
+    assert farm.read(list_latest_speedups) == before
+    assert old not in {point.matrix_id for point in all_points(farm)}
+    assert search(farm) == changes
+
+    for day in range(2, 5):
+        copy_session(farm, usual, days=day)
+    farm.clock.advance(4 * 86400)
+    assert [change.change_id for change in search(farm)] == [change.change_id for change in changes]
+    assert len([alarm for alarm in farm.read(list_alarms) if alarm.kind is AlarmKind.REGRESSION]) == 1
 
 
 def test_what_the_device_is_now_is_said(farm: FarmRig, host: HostRig) -> None:

@@ -8,18 +8,23 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
-from farm.database.tables import cells, is_set, measurements, points
+from farm.database.tables import cells, is_set, matrices, measurements, points
 from farm.store.results.history.newest_points import DevicePoint, SlotPair, device_point_columns
-from farm.store.results.history.stale_points import MeasuredSession
+from farm.store.results.history.stale_points import HAS_POINTS, MeasuredSession
 
 
 def sessions_superseded_since(connection: Connection, at: datetime, *, limit: int) -> list[MeasuredSession]:
-    """Return the sessions whose measurements were retracted or parsed again since a time, up to `limit`."""
+    """Return the sessions with points whose measurements were retracted or parsed again since a time.
+
+    Up to `limit` of them.
+    """
     query = (
         sa.select(cells.c.matrix_id, cells.c.device_id)
         .distinct()
         .join(measurements, measurements.c.cell_id == cells.c.cell_id)
+        .join(matrices, matrices.c.matrix_id == cells.c.matrix_id)
         .where(
+            HAS_POINTS,
             measurements.c.superseded_at.is_not(None),
             measurements.c.superseded_at > at,
             measurements.c.measured_at <= at,

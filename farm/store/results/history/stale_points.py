@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, MatrixId
 from farm.database.rows import is_among, rows_query, rows_text, to_record
-from farm.database.tables import cells, measurements, point_progress, stale_points
+from farm.database.tables import cells, matrices, measurements, point_progress, stale_points
 from farm.database.transaction import Tx
 
 
@@ -29,6 +29,10 @@ def devices_by_matrix(sessions: Iterable[MeasuredSession]) -> dict[MatrixId, lis
         found.setdefault(matrix_id, []).append(device_id)
     return found
 
+
+#: The condition that the sessions of a matrix have points. A number that is measured again, maybe by files
+#: and programs of long ago, is no news of its series: the next usual session would seem to be a change.
+HAS_POINTS = matrices.c.repeated_attempt.is_(None)
 
 _SESSION: list[sa.ColumnClause[Any]] = [
     sa.column("matrix_id", sa.BigInteger),
@@ -96,37 +100,52 @@ def mark_measured(tx: Tx, *, limit: int) -> bool:
         .limit(limit)
         .subquery()
     )
-    query = sa.select(following.c.measurement_id, cells.c.matrix_id, cells.c.device_id).join(
-        cells, cells.c.cell_id == following.c.cell_id
+    query = (
+        sa.select(
+            following.c.measurement_id,
+            cells.c.matrix_id,
+            cells.c.device_id,
+            HAS_POINTS.label("has_points"),
+        )
+        .join(cells, cells.c.cell_id == following.c.cell_id)
+        .join(matrices, matrices.c.matrix_id == cells.c.matrix_id)
     )
     rows = tx.connection.execute(query).all()
     if not rows:
         return False
     _mark(
         tx,
-        {MeasuredSession(row.matrix_id, row.device_id) for row in rows},
+        {MeasuredSession(row.matrix_id, row.device_id) for row in rows if row.has_points},
         _Progress(measurement_id=max(row.measurement_id for row in rows), version=progress.version + 1),
     )
     return len(rows) == limit
 
 
 def mark_sessions(tx: Tx, sessions: Collection[MeasuredSession]) -> None:
-    """Mark sessions whose points change by something else than a new measurement."""
+    """Mark sessions whose points change by something else than a new measurement, if they have points."""
     progress = _progress(tx.connection)
-    _mark(tx, sessions, _Progress(measurement_id=progress.measurement_id, version=progress.version + 1))
+    ids = {session.matrix_id for session in sessions}
+    query = sa.select(matrices.c.matrix_id).where(
+        is_among(tx.connection, matrices.c.matrix_id, ids), HAS_POINTS
+    )
+    among = {*tx.connection.execute(query).scalars()}
+    having = {session for session in sessions if session.matrix_id in among}
+    _mark(tx, having, _Progress(measurement_id=progress.measurement_id, version=progress.version + 1))
 
 
 def _mark(tx: Tx, sessions: Collection[MeasuredSession], after: _Progress) -> None:
     insert = (postgresql if tx.connection.dialect.name == "postgresql" else sqlite).insert
     times = {"marked_at": tx.now, "last_marked_at": tx.now}
     mark = insert(stale_points)
-    tx.connection.execute(
-        mark.on_conflict_do_update(
-            index_elements=["matrix_id", "device_id"],
-            set_={name: mark.excluded[name] for name in ("version", "last_marked_at")},
-        ),
-        [{**session._asdict(), "version": after.version, **times} for session in sorted(sessions)],
-    )
+    rows = [{**session._asdict(), "version": after.version, **times} for session in sorted(sessions)]
+    if rows:
+        tx.connection.execute(
+            mark.on_conflict_do_update(
+                index_elements=["matrix_id", "device_id"],
+                set_={name: mark.excluded[name] for name in ("version", "last_marked_at")},
+            ),
+            rows,
+        )
     values = {"measurement_id": after.measurement_id, "version": after.version}
     progress = insert(point_progress).values(progress_id=1, **values)
     tx.connection.execute(progress.on_conflict_do_update(index_elements=["progress_id"], set_=values))
@@ -177,7 +196,8 @@ _MARKED_QUERY = sa.select(stale_points.c.matrix_id, stale_points.c.device_id)
 _UNMARKED_QUERY = (
     sa.select(cells.c.matrix_id, cells.c.device_id)
     .join(measurements, measurements.c.cell_id == cells.c.cell_id)
-    .where(measurements.c.measurement_id > sa.bindparam("measurement_id"))
+    .join(matrices, matrices.c.matrix_id == cells.c.matrix_id)
+    .where(measurements.c.measurement_id > sa.bindparam("measurement_id"), HAS_POINTS)
 )
 _PENDING_QUERY = _MARKED_QUERY.union(_UNMARKED_QUERY)
 
