@@ -7,11 +7,9 @@ import pytest
 
 from farm.core.base.ids import AttemptId, DeviceId, MatrixId
 from farm.core.errors import ArtifactExpired, Conflict, InvalidInput, NotFound
-from farm.core.operations.alarm import AlarmKind
 from farm.database.transaction import Tx, bind_tx
 from farm.services.devices.admin import retire
 from farm.services.matrices.lazy_expansion import store_and_expand
-from farm.services.operations.alarms import list_alarms
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.rerun import plan_rerun, prepare_number_rerun
 from farm.store.files.artifacts import expire_artifacts
@@ -156,8 +154,6 @@ def test_an_old_file_measured_again_is_no_news_of_its_series(farm: FarmRig, host
         copy_session(farm, usual, days=day)
     farm.clock.advance(4 * 86400)
     assert [change.change_id for change in search(farm)] == [change.change_id for change in changes]
-    # The only change was found long after it: not even that has an alarm.
-    assert not [alarm for alarm in farm.read(list_alarms) if alarm.kind is AlarmKind.REGRESSION]
 
 
 def test_what_the_device_is_now_is_said(farm: FarmRig, host: HostRig) -> None:

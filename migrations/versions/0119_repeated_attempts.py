@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0120"
+revision = "0119"
 down_revision = "0118"
 branch_labels = None
 depends_on = None
