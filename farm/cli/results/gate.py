@@ -253,7 +253,7 @@ def write_summary(view: GateView, file: Path) -> None:
 
 @contextmanager
 def summary_if_unreachable(file: Path | None) -> Iterator[None]:
-    """Write a summary that says so where the farm cannot be reached meanwhile; None: there is no summary.
+    """Write a summary that says so where the farm cannot be reached in between; None: there is no summary.
 
     Raises:
         FarmUnreachable: the farm cannot be reached.
