@@ -41,7 +41,8 @@ _POSTGRES_WRITERS = 4
 STUCK_MS = 30_000
 #: The retries of a transaction that PostgreSQL could not serialize, and the longest random pause before
 #: a retry, so that the same transactions do not conflict again.
-_MAX_RETRIES, _RETRY_PAUSE_S = 30, 0.1
+_MAX_RETRIES = 30
+_RETRY_PAUSE_S = 0.1
 #: Longest wait of a caller for a connection of the pool, or for the server to answer.
 _CONNECT_S = 10
 #: Longest wait of a writer for another process's transaction before it raises FarmBusy.
@@ -64,13 +65,15 @@ def opened_engine(url: str) -> Iterator[Engine]:
 
 
 class Database:
-    """A database that runs services in transactions: they commit when a service returns, else roll back.
+    """A database that runs services in transactions: each call commits when the service returns, else rolls
+    back.
 
-    Services need no regard to concurrent callers. On SQLite every write runs on one thread, because its file
-    lock is unfair between threads. On PostgreSQL writes of all farm processes queue for one lock, first come,
-    first served; they are serializable too, so a transaction that conflicts with a writer without the lock is
-    retried. A service must therefore have no effects but through its connection. Transient errors of the
-    database are raised as FarmBusy; others are bugs.
+    Services may read, decide and write without regard to concurrent callers. On SQLite every write runs on
+    one dedicated thread, because its file lock is unfair between threads. On PostgreSQL writes of all farm
+    processes queue for one lock, first come, first served; they are serializable too, so a
+    transaction that conflicts with a writer without the lock is retried. A service must therefore have no
+    effects but through its connection. Transient errors of the database are raised as FarmBusy; others are
+    bugs.
     """
 
     def __init__(
@@ -233,14 +236,16 @@ def exclude_other_writers(connection: Connection, *, within_ms: int | None = Non
 
     Args:
         connection: in a new transaction.
-        within_ms: how long to wait, for 0 would be no limit at least 1; None: as long as for any lock.
+        within_ms: how long to wait; None for as long as for any lock.
 
-    Must be the first of the transaction: an earlier snapshot would not show what is committed in between.
+    Must be the first statement of the transaction: a snapshot taken before the wait would not show what was
+    committed during it (PostgreSQL manual, LOCK). Any table that is rarely written would do.
     """
     if connection.dialect.name == "sqlite":
         return
     lock = f"LOCK TABLE {database_epochs.name} IN EXCLUSIVE MODE"
     if within_ms is not None:
+        # 0 would be no limit. Later locks of the transaction have the usual one.
         lock = f"SET LOCAL lock_timeout = {max(1, within_ms)}; {lock}; SET LOCAL lock_timeout TO DEFAULT"
     connection.exec_driver_sql(lock)
 
@@ -294,8 +299,9 @@ def create_engine(
     return engine
 
 
-# Limits are written as text: of a parameter, PostgreSQL assumes a tenth of all rows, and plans each time.
 class _PostgresCompiler(PGCompiler_psycopg):
+    """Write limits as text: of a parameter, PostgreSQL assumes a tenth of all rows, and plans each time."""
+
     def limit_clause(self, select: sa.Select[Any], **options: Any) -> str:
         write: Callable[..., str] = super().limit_clause
         return write(select, **options | {"literal_execute": True})
