@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 
 from farm.api.app import ROUTERS
 from farm.api.http.openapi import DescribedApp
@@ -29,6 +30,7 @@ run(UpOptions(config=FarmConfig(data_dir=Path(sys.argv[1]), port=0), agent=False
 """
 
 
+@pytest.mark.long
 def test_a_farm_that_serves_collects_nothing_of_what_it_is_made_of_and_an_import_changes_nothing(
     tmp_path: Path,
 ) -> None:

@@ -153,6 +153,7 @@ def test_the_client_begins_again_where_what_had_arrived_was_damaged(farm: HttpFa
     assert stored(farm) == CONTENT
 
 
+@pytest.mark.long
 @pytest.mark.invariant("I5")
 def test_two_that_send_one_file_at_the_same_time_do_not_hurt_each_other(farm: HttpFarm, path: Path) -> None:
     half_sent, go_on, statuses = threading.Event(), threading.Event(), list[int]()

@@ -19,7 +19,6 @@ from farm.core.errors import DeviceError, InvalidInput
 from farm.core.models.variant import Format
 from farm.variants import remote_timing
 from farm.variants.remote_timing import Refused, phone_from
-from tests.support.session.tiers import quick_first
 
 pytestmark = pytest.mark.skipif(find_spec("tvm") is None, reason="apache-tvm is not installed")
 
@@ -86,7 +85,8 @@ def test_a_phone_that_does_not_become_free_is_said_with_its_queue() -> None:
         phone_from(request(port))
 
 
-@pytest.mark.parametrize("kind", quick_first([AttributeError, KeyError]))
+@pytest.mark.long
+@pytest.mark.parametrize("kind", [AttributeError, KeyError])
 def test_an_error_of_any_kind_is_tvms_and_not_that_there_is_no_tvm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:

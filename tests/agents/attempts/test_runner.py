@@ -86,6 +86,7 @@ async def test_a_warm_job_is_three_calls_to_the_phone_and_one_phase_on_disk(benc
     assert phases == [AttemptState.MEASURING]
 
 
+@pytest.mark.long
 async def test_a_phone_whose_services_hang_after_a_run_does_not_cost_the_run(bench: Bench) -> None:
     await bench.phone()
     asks = bench.handle.state / "bin/dumpsys"

@@ -64,6 +64,7 @@ async def test_a_rooted_phone_says_so(device: AdbDevice, phone: VirtualDeviceHan
             pass
 
 
+@pytest.mark.long
 async def test_a_su_that_asks_and_waits_holds_no_one_up(
     device: AdbDevice, phone: VirtualDeviceHandle
 ) -> None:

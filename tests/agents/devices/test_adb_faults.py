@@ -104,6 +104,7 @@ async def test_a_phone_whose_commands_all_fail_is_not_online_and_is_asked_once_a
     assert 1 <= bench.adb.asked <= lasted_s + 1
 
 
+@pytest.mark.long
 @pytest.mark.fault(8)
 async def test_a_phone_whose_commands_all_fail_is_asked_with_increasing_back_off(bench: Bench) -> None:
     await bench.phone()

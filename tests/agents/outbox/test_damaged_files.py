@@ -68,6 +68,7 @@ async def test_the_farm_is_called_at_once_when_files_are_set_aside_or_removed(tm
     disk.close()
 
 
+@pytest.mark.long
 async def test_a_farm_hears_of_a_report_that_was_damaged_while_its_agent_was_down(
     config: AgentConfig, played: FakeFarm
 ) -> None:

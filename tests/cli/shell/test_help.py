@@ -11,6 +11,7 @@ import pytest
 import typer.main
 
 from farm.cli.shell.main import COMMANDS, CommandSpec, app, main
+from tests.support.session.tiers import quick_first
 
 HEAVY = ("torch", "torchvision", "scipy", "numpy", "uvicorn", "fastapi", "sqlalchemy", "adbutils", "pydantic")
 
@@ -127,12 +128,14 @@ def test_a_plural_is_a_short_form_of_a_listing(noun: str) -> None:
 
 @pytest.mark.parametrize(
     ("line", "expected"),
-    [
-        ("farm ", {"run", "matrix", "device", "variant", "doctor"}),
-        ("farm device ", {"list", "reserve", "release", "rebaseline", "provision"}),
-        ("farm device re", {"reserve", "release", "rebaseline", "retire"}),
-        ("farm device reserve --", {"--for", "--reason", "--help"}),
-    ],
+    quick_first(
+        [
+            ("farm ", {"run", "matrix", "device", "variant", "doctor"}),
+            ("farm device ", {"list", "reserve", "release", "rebaseline", "provision"}),
+            ("farm device re", {"reserve", "release", "rebaseline", "retire"}),
+            ("farm device reserve --", {"--for", "--reason", "--help"}),
+        ]
+    ),
 )
 def test_bash_completes_commands_and_options(line: str, expected: set[str]) -> None:
     words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}

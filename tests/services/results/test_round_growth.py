@@ -137,6 +137,7 @@ def test_a_later_question_gives_the_interval_that_was_seen_at_the_look(farm: Far
             assert view.interval.kind is IntervalKind.LOOK
 
 
+@pytest.mark.long
 @on_sqlite_alone
 def test_looks_are_had_at_the_planned_numbers_of_usable_rounds(farm: FarmRig, host: HostRig) -> None:
     matrix_id = submit(farm, warmups=1, rounds={**GROWING, "until": {"half_width": "0.01%"}})

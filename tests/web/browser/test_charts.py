@@ -66,6 +66,7 @@ def drawn(page: Page) -> list[str]:
     return images
 
 
+@pytest.mark.long
 def test_a_chart_takes_the_place_of_the_drawing_and_zooms(browser: Browser, url: str) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     try:

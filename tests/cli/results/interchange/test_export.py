@@ -220,6 +220,7 @@ def test_an_interrupted_export_goes_on_where_it_was(tmp_path: Path, monkeypatch:
     assert query(sql.format(tmp_path)) == query(sql.format(tmp_path / "whole"))
 
 
+@pytest.mark.long
 def test_an_export_that_was_killed_is_completed_by_the_next(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,6 +101,7 @@ def test_a_matrix_that_another_phone_ends_late_does_not_undo_a_build_that_was_ne
     assert change.delta == pytest.approx(0.5, abs=0.05)
 
 
+@pytest.mark.long
 def test_matrices_that_begin_later_on_other_phones_change_nothing_that_was_told() -> None:
     """A build that is just found by its phone's own tests, and then eleven builds that change nothing."""
     random, session = Random(3), count()
