@@ -10,18 +10,20 @@ UNTRUSTED_HINT = (
 )
 
 
-def trusted_certificates(url: str) -> ssl.SSLContext:
-    """Return what `verify` of httpx takes: the authorities of certifi, the system and SSL_CERT_FILE.
-
-    Without TLS it trusts none.
-    """
-    if not url.startswith("https:"):
-        # Trusts no one, and is made at once: each command would spend 20 ms on reading the authorities.
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+def known_authorities() -> ssl.SSLContext:
+    """Return what trusts the authorities of certifi, of the system and of SSL_CERT_FILE."""
     context = httpx.create_ssl_context()
     # A company's own authority is installed there.
     context.load_default_certs()
     return context
+
+
+def trusted_certificates(url: str) -> ssl.SSLContext:
+    """Return what `verify` of httpx takes for an address: the known authorities, or none without TLS."""
+    if url.startswith("https:"):
+        return known_authorities()
+    # Trusts no one, and is made at once: each command would spend 20 ms on reading the authorities.
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def is_untrusted(error: BaseException) -> bool:

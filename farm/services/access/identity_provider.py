@@ -12,7 +12,7 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 
 import httpx
 
-from farm.client.certificates import UNTRUSTED_HINT, is_untrusted
+from farm.client.certificates import UNTRUSTED_HINT, is_untrusted, known_authorities
 from farm.clock import Clock
 from farm.core.base.address import is_loopback
 from farm.core.errors import AuthError, FarmError, FarmFault
@@ -270,10 +270,7 @@ class IdentityProvider:
 
     @cached_property
     def _certificates(self) -> ssl.SSLContext:
-        context = httpx.create_ssl_context()
-        # A company's own authority is installed there.
-        context.load_default_certs()
-        return context
+        return known_authorities()
 
 
 async def _document(url: str, answer: httpx.Response) -> Mapping[str, Any]:
