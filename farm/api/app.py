@@ -10,9 +10,9 @@ from starlette.datastructures import Headers
 
 from farm.api.agents.background_work import run_on_request
 from farm.api.agents.expansion_worker import ExpansionWorker
-from farm.api.agents.growth_worker import grow_matrices
+from farm.api.agents.growth_worker import GROW_EVERY_S, grow_matrices
 from farm.api.agents.heartbeat_fast_path import HeartbeatFastPath
-from farm.api.agents.point_worker import compute_points
+from farm.api.agents.point_worker import MARK_EVERY_S, compute_points
 from farm.api.context import Context
 from farm.api.http.authentication import (
     SIGN_IN_CALLS,
@@ -53,6 +53,8 @@ _log = structlog.get_logger(__name__)
 
 #: All calls. An architecture test checks that each names the role it needs.
 ROUTERS = (
+    # First: they are called most, and a call is compared with one route after the other.
+    agent_routes.router,
     farm_routes.router,
     matrix_routes.router,
     standing_routes.router,
@@ -63,7 +65,6 @@ ROUTERS = (
     device_routes.router,
     host_routes.router,
     operation_routes.router,
-    agent_routes.router,
     access_routes.router,
 )
 
@@ -107,8 +108,15 @@ def create_app(
             async with (
                 forward_notifications(database, context.held_exchanges),
                 run_on_request("expansion", ExpansionWorker(database, clock), context.to_expand),
-                run_on_request("growth", partial(grow_matrices, database, clock), context.to_grow),
-                run_on_request("points", partial(compute_points, database, clock), context.to_compute_points),
+                run_on_request(
+                    "growth", partial(grow_matrices, database, clock), context.to_grow, every_s=GROW_EVERY_S
+                ),
+                run_on_request(
+                    "points",
+                    partial(compute_points, database, clock),
+                    context.to_compute_points,
+                    every_s=MARK_EVERY_S,
+                ),
                 aclosing(context.heartbeats),
                 aclosing(context.report_parser),
             ):

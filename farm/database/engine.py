@@ -28,9 +28,6 @@ T = TypeVar("T")
 _READERS = 4
 #: Threads for short lookups, such as authentication, which must not wait for long reads.
 _PEEKERS = 2
-#: Threads that parse reports, and read what they are parsed by. They share one interpreter: more of them
-#: would only slow each other, and all other calls.
-PARSERS = 2
 #: The longest that a requested read may take: the statement timeout on PostgreSQL, the whole read on SQLite.
 READ_MS = 30_000
 #: Instructions of SQLite's machine between two checks of the time; they take some milliseconds.
@@ -282,8 +279,8 @@ def create_engine(
     engine = sa.create_engine(
         url,
         isolation_level="SERIALIZABLE",
-        # One for each thread.
-        pool_size=_READERS + _PEEKERS + PARSERS + _POSTGRES_WRITERS + 1,
+        # One for each thread, with the one that parses reports and the one that pings.
+        pool_size=_READERS + _PEEKERS + _POSTGRES_WRITERS + 2,
         max_overflow=0,
         pool_timeout=connect_timeout_s,
         pool_pre_ping=True,

@@ -14,7 +14,7 @@ log = structlog.get_logger(__name__)
 
 @contextlib.asynccontextmanager
 async def run_on_request(
-    name: str, work: Callable[[], Awaitable[None]], requested: asyncio.Event
+    name: str, work: Callable[[], Awaitable[None]], requested: asyncio.Event, *, every_s: float = 0.0
 ) -> AsyncIterator[None]:
     """Do work on request while the block runs; at its end, the rest stays for the next process.
 
@@ -22,8 +22,9 @@ async def run_on_request(
         name: of the work in the log: `NAME_interrupted` by an error of the tree, `NAME_failed` by a defect.
         work: all that is due.
         requested: is set whenever there may be some.
+        every_s: the work waits so long for further requests, so that those that come together cost it once.
     """
-    task = asyncio.create_task(_work_when_requested(name, work, requested))
+    task = asyncio.create_task(_work_when_requested(name, work, requested, every_s))
     try:
         yield
     finally:
@@ -32,10 +33,11 @@ async def run_on_request(
 
 
 async def _work_when_requested(
-    name: str, work: Callable[[], Awaitable[None]], requested: asyncio.Event
+    name: str, work: Callable[[], Awaitable[None]], requested: asyncio.Event, every_s: float
 ) -> Never:
     while True:
         await requested.wait()
+        await asyncio.sleep(every_s)
         requested.clear()
         try:
             await work()

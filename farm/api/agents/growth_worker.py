@@ -10,6 +10,9 @@ from farm.services.results.round_growth import DueGrowth, find_next_growth, grow
 
 log = structlog.get_logger(__name__)
 
+#: The farm looks so often at most for matrices to grow: each report asks for it, and few of them end a round.
+GROW_EVERY_S = 0.2
+
 
 async def grow_matrices(database: Database, clock: Clock) -> None:
     """Do all that is due; other writers have their turn between two steps.

@@ -1,6 +1,5 @@
 """Background computing of the points of series, by the process that settled reports, or by the leader."""
 
-import asyncio
 from collections.abc import Sequence
 
 import structlog
@@ -32,12 +31,11 @@ MARK_AT_ONCE = 2000
 MARK_EVERY_S = 1.0
 
 
-async def compute_points(database: Database, clock: Clock, *, mark_every_s: float = MARK_EVERY_S) -> None:
+async def compute_points(database: Database, clock: Clock) -> None:
     """Mark what was measured, and compute all points that are due; other writers have their turn in between.
 
     A session whose points cannot be computed, through a defect of the farm, delays no other.
     """
-    await asyncio.sleep(mark_every_s)
     while await database.read_async(has_unmarked):
         await database.write_async(bind_tx(mark_measured, now=clock.now()), limit=MARK_AT_ONCE)
     failed: set[MeasuredSession] = set()

@@ -16,7 +16,6 @@ from farm.core.results.settle.report import IncomingReport, ReportAnswer
 from farm.services.access.enrollment import check_join_token, enroll
 from farm.services.access.refused_requests import ANONYMOUS_AGENT, record_refusal
 from farm.services.agents.heartbeats import ExchangeCall
-from farm.services.agents.pair_starts import compare_starts
 from farm.services.agents.sessions import open_session
 from farm.services.hosts.clocks import record_host_clock
 from farm.wire.agents.plausibility import ReceivedExchange
@@ -120,8 +119,7 @@ async def _settle(
     incoming = [
         IncomingReport(host_id=host, attempt_id=attempt_id, body=body, at=now) for attempt_id, body in reports
     ]
-    parsed = await farm.report_parser.parse(incoming)
-    answers = await farm.reports.ask(await farm.database.read_async(compare_starts, parsed))
+    answers = await farm.reports.ask(await farm.report_parser.parse(incoming))
     farm.to_grow.set()
     farm.to_compute_points.set()
     for answer in answers:

@@ -1,4 +1,4 @@
-"""Parse reports before their transactions begin: all that wait in one batch, on a few threads.
+"""Parse reports before their transactions begin: all that wait in one batch, on one thread.
 
 A report whose parsing may take long is parsed in a process of its own, and only its own call waits for it.
 """
@@ -13,8 +13,10 @@ from itertools import islice
 from farm.api.state.parser_processes import ParserProcesses
 from farm.core.errors import FarmBusy
 from farm.core.results.settle.report import IncomingReport, ParsedReport
-from farm.database.engine import PARSERS, Database
-from farm.services.results.parse import JobContexts, ReportSubject, parse_cheap, report_subjects
+from farm.database.engine import Database
+from farm.services.agents.pair_starts import compare_starts
+from farm.services.agents.report_batch import BegunReport, begin_reports
+from farm.services.results.parse import JobContexts
 
 #: The most bytes of one batch; a larger call is parsed alone. A caller waits for all of its batch.
 _MAX_BATCH_BYTES = 1024 * 1024
@@ -29,12 +31,11 @@ class _Call:
     parsed: asyncio.Future[list[ParsedReport]]
 
 
-#: A report that was parsed, or what it takes to do so in another process.
-_Begun = ParsedReport | tuple[IncomingReport, ReportSubject]
-
-
 class ReportParserPool:
-    """Parses the reports of calls, as many calls at once as wait when a thread is free."""
+    """Parses the reports of calls, one batch at a time: all calls that wait when the one before is parsed.
+
+    Two threads would take longer than one: they share an interpreter, and a batch shares its statements.
+    """
 
     def __init__(self, database: Database, *, max_pending_bytes: int = _MAX_PENDING_BYTES) -> None:
         """Nothing waits yet.
@@ -54,7 +55,7 @@ class ReportParserPool:
         self._to_parse_alone: deque[_Call] = deque()
         #: Of calls that wait, and of those that are being parsed.
         self._pending_bytes = 0
-        self._running = 0
+        self._is_parsing = False
 
     async def parse(self, reports: Sequence[IncomingReport]) -> list[ParsedReport]:
         """Return the reports of a call, parsed, in their order; cancelling it cancels no other's.
@@ -78,8 +79,8 @@ class ReportParserPool:
         await asyncio.to_thread(self.processes.close)
 
     def _begin(self) -> None:
-        while self._running < PARSERS and (batch := self._take_batch()):
-            self._running += 1
+        if not self._is_parsing and (batch := self._take_batch()):
+            self._is_parsing = True
             reports = [report for call in batch for report in call.reports]
             done = asyncio.get_running_loop().run_in_executor(None, self._parse, reports)
             done.add_done_callback(partial(self._finish, batch))
@@ -96,20 +97,11 @@ class ReportParserPool:
             batch.append(self._waiting.popleft())
         return batch
 
-    def _parse(self, reports: Sequence[IncomingReport]) -> list[_Begun]:
-        subjects = self._database.read(report_subjects, reports, self._contexts)
-        begun: list[_Begun] = []
-        for report, subject in zip(reports, subjects, strict=True):
-            parsed = parse_cheap(report, subject)
-            if parsed is None:
-                assert subject is not None
-                begun.append((report, subject))
-            else:
-                begun.append(parsed)
-        return begun
+    def _parse(self, reports: Sequence[IncomingReport]) -> list[BegunReport]:
+        return self._database.read(begin_reports, reports, self._contexts)
 
-    def _finish(self, batch: Sequence[_Call], done: asyncio.Future[list[_Begun]]) -> None:
-        self._running -= 1
+    def _finish(self, batch: Sequence[_Call], done: asyncio.Future[list[BegunReport]]) -> None:
+        self._is_parsing = False
         error = done.exception()
         if error is not None and len(batch) > 1:
             # What one call brought fails no other.
@@ -122,7 +114,7 @@ class ReportParserPool:
                 self._finish_call(call, list(islice(begun, len(call.reports))))
         self._begin()
 
-    def _finish_call(self, call: _Call, begun: Sequence[_Begun]) -> None:
+    def _finish_call(self, call: _Call, begun: Sequence[BegunReport]) -> None:
         parsed = [each for each in begun if isinstance(each, ParsedReport)]
         if len(parsed) == len(begun):
             self._answer(call, parsed)
@@ -131,14 +123,14 @@ class ReportParserPool:
         self._finishing.add(task)
         task.add_done_callback(self._finishing.discard)
 
-    async def _finish_in_processes(self, call: _Call, begun: Sequence[_Begun]) -> None:
+    async def _finish_in_processes(self, call: _Call, begun: Sequence[BegunReport]) -> None:
         submitted = [
             each if isinstance(each, ParsedReport) else asyncio.wrap_future(self.processes.submit(*each))
             for each in begun
         ]
         waited = [each for each in submitted if isinstance(each, asyncio.Future)]
         try:
-            await asyncio.gather(*waited)
+            finished = await self._database.read_async(compare_starts, await asyncio.gather(*waited))
         except BaseException as error:
             for future in waited:
                 future.cancel()
@@ -146,7 +138,8 @@ class ReportParserPool:
             if isinstance(error, asyncio.CancelledError):
                 raise
             return
-        self._answer(call, [each if isinstance(each, ParsedReport) else each.result() for each in submitted])
+        rest = iter(finished)
+        self._answer(call, [each if isinstance(each, ParsedReport) else next(rest) for each in submitted])
 
     def _answer(self, call: _Call, answer: list[ParsedReport] | BaseException) -> None:
         self._pending_bytes -= call.size_bytes

@@ -5,7 +5,7 @@ from tests.architecture.structure.reach import reach
 #: Entry point: at most so many modules, and so many lines of the definitions used in them.
 BUDGETS: dict[str, tuple[int, int]] = {
     "farm.services.results.settle:receive_reports": (54, 2900),
-    "farm.api.state.report_parser_pool:ReportParserPool": (80, 5285),
+    "farm.api.state.report_parser_pool:ReportParserPool": (87, 5400),
     "farm.services.agents.exchange.exchange:exchange": (60, 3170),
     "farm.services.jobs.claim:claim_jobs": (35, 1190),
     "farm.services.matrices.submit:submit_matrix": (45, 2890),
