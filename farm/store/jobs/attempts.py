@@ -38,7 +38,8 @@ class NewAttempt:
     plan: RunPlan
 
 
-_INSERT_STATEMENT = attempts.insert().returning(attempts.c.attempt_id, sort_by_parameter_order=True)
+# Distinguished by their jobs: to return them in order, SQLite would need a statement for each row.
+_INSERT_STATEMENT = attempts.insert().returning(attempts.c.job_id, attempts.c.attempt_id)
 
 
 def add_attempts(tx: Tx, claims: Sequence[NewAttempt], *, session_id: SessionId) -> list[AttemptId]:
@@ -65,7 +66,8 @@ def add_attempts(tx: Tx, claims: Sequence[NewAttempt], *, session_id: SessionId)
             for claim in claims
         ],
     )
-    attempt_ids = [AttemptId(attempt_id) for attempt_id in inserted.scalars()]
+    id_by_job = {row.job_id: AttemptId(row.attempt_id) for row in inserted}
+    attempt_ids = [id_by_job[claim.job_id] for claim in claims]
     record_transitions(
         tx.by("farm"),
         WorkEvent.ATTEMPT_CLAIMED,
