@@ -86,7 +86,7 @@ class Variants:
         return [*newest][::-1]
 
     def get(self, name: str) -> Variant:
-        """Return the newest variant of a name, or the one of a digest.
+        """Return the variant that new matrices run under a name, or the one of a digest.
 
         Raises:
             NotFound: there is none.

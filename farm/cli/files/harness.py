@@ -89,6 +89,7 @@ def _model(
     candidates = [
         view
         for view in farm.variants()
+        if view.replaced_by is None
         if set(backends) & set(view.manifest.backends)
         and (not harness.formats or view.manifest.recipe.format in harness.formats)
     ]

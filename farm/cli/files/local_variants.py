@@ -79,13 +79,15 @@ def build_and_register(
         VariantInvalid: a build failed.
     """
     keys = [(source.model, recipe, known_digest(source, recipe, tuning)) for recipe in recipes]
-    manifests = ((view, view.manifest) for view in farm.variants() if view.expired_at is None)
+    kept = [view for view in farm.variants() if view.expired_at is None]
+    # Of several files of one recipe, the current one of the name.
+    manifests = ((view, view.manifest) for view in sorted(kept, key=lambda view: view.replaced_by is None))
     registered: dict[tuple[str, Recipe, Digest | None], Variant] = {
         (manifest.model, manifest.recipe, manifest.recipe_digest): view for view, manifest in manifests
     }
     with _build_bar(console, len(recipes)) as bar:
         return [
-            _reuse_variant(registered[key], bar)
+            _reuse_variant(farm, registered[key], bar)
             if key in registered
             else _build_variant(farm, source, key[1], out_dir, tuning, bar)
             for key in keys
@@ -114,9 +116,18 @@ def _build_bar(console: Console, total: int) -> Iterator[_BuildBar]:
         yield _BuildBar(progress, progress.add_task("checking registered variants", total=total))
 
 
-def _reuse_variant(view: Variant, bar: _BuildBar) -> VariantBuildResult:
-    bar.done(view.name, "reused, the farm has it already")
+def _reuse_variant(farm: FarmClient, view: Variant, bar: _BuildBar) -> VariantBuildResult:
+    told = "reused, the farm has it already"
+    if view.replaced_by is not None:
+        view = farm.register_variant(view.manifest)
+        told = _with_replaced(told, view)
+    bar.done(view.name, told)
     return VariantBuildResult(view=view, how="reused")
+
+
+def _with_replaced(told: str, view: Variant) -> str:
+    """Return what was done for a file that got its name now, with the one that had the name before."""
+    return told if view.replaces is None else f"{told}; it replaces {view.replaces[:DIGEST_SHOWN]}"
 
 
 def _build_variant(
@@ -135,7 +146,8 @@ def _build_variant(
     [built] = build_variants(source, [recipe], out_dir, tuning=tuning, on_progress=show_progress)
     view = _register_built(farm, built, bar)
     how = "uploaded" if built.reused else "built"
-    bar.done(name, "uploaded, the file was built earlier" if built.reused else "built and uploaded")
+    told = "uploaded, the file was built earlier" if built.reused else "built and uploaded"
+    bar.done(name, _with_replaced(told, view))
     return VariantBuildResult(view=view, how=how)
 
 
@@ -303,18 +315,12 @@ def missing_input_hint(view: Variant) -> str | None:
     return f"the file has no bundled input: bundle one, or declare its inputs: `{declare}`"
 
 
-def replacement_note(views: Sequence[Variant], view: Variant) -> str | None:
-    """Return which file a variant replaces, or which newer one its name means; None where there is one."""
-    newest = max((each for each in views if each.name == view.name), key=lambda each: each.variant_id)
-    digest = view.manifest.digest[:DIGEST_SHOWN]
-    if newest.variant_id > view.variant_id:
-        newer = newest.manifest.digest[:DIGEST_SHOWN]
-        named = f"{digest} names this one, and --model gives it a name of its own"
-        return f"{view.name} still means a newer file, {newer}, which its matrices go on measuring; {named}"
+def replacement_note(view: Variant) -> str | None:
+    """Return which file a variant replaces; None where its name never meant another."""
     if view.replaces is None:
         return None
-    older = view.replaces[:DIGEST_SHOWN]
-    return f"{view.name} is now {digest} and replaces {older}, which is still run by that digest"
+    digest, other = view.manifest.digest[:DIGEST_SHOWN], view.replaces[:DIGEST_SHOWN]
+    return f"{view.name} is now {digest} and replaces {other}, which is still run by that digest"
 
 
 def model_name(path: Path) -> str:

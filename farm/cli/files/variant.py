@@ -38,13 +38,13 @@ _DIGEST_PREFIX = re.compile(r"[0-9a-f]{6,64}")
 
 
 def select_variant(views: Sequence[Variant], name: str) -> Variant:
-    """Return the newest variant with that name, or the one with that digest prefix.
+    """Return the variant that new matrices run under that name, or the one with that digest prefix.
 
     Raises:
         NotFound: there is none, or the prefix is not unique.
     """
     if named := [view for view in views if view.name == name]:
-        return max(named, key=lambda view: view.variant_id)
+        return max(named, key=lambda view: (view.replaced_by is None, view.variant_id))
     if _DIGEST_PREFIX.fullmatch(name):
         by_digest = {view.manifest.digest: view for view in views if view.manifest.digest.startswith(name)}
         if len(by_digest) == 1:
@@ -216,6 +216,8 @@ def add(
 ) -> None:
     """Register a model file that was built elsewhere. docs/variants.md lists the supported formats.
 
+    Its name means this file from then on, also where another one was registered under it since.
+
     Example: farm variant add model.ptl --model my_net --precision float32 --input 1x3x224x224:float32
 
     Example: farm variant add llama.pte --file tokenizer.bin --precision int8
@@ -235,7 +237,7 @@ def add(
         notes = (
             precision_note(view.manifest.recipe),
             missing_input_hint(view),
-            replacement_note(farm.variants(), view),
+            replacement_note(view),
         )
     for note in filter(None, notes):
         print_notice(f"note: {note}")
@@ -291,7 +293,7 @@ def show_command(
     variant: VariantName,
     as_json: Json = False,
 ) -> None:
-    """Show one variant in detail. Of several files with the same name, show the newest.
+    """Show one variant in detail. Of several files with the same name, show the one that new matrices run.
 
     Example: farm variant show mobilenet_v2/int8-core/lite
     """
@@ -329,7 +331,7 @@ def list_variants(
     mine: Mine = False,
     limit: Limit = None,
     replaced: Annotated[
-        bool, typer.Option("--all", help="Also files that were replaced by newer ones of the same name.")
+        bool, typer.Option("--all", help="Also files that others of the same name replaced.")
     ] = False,
     as_json: Json = False,
 ) -> None:

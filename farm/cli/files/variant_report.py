@@ -50,6 +50,8 @@ def _fields(view: Variant) -> Iterator[Field]:
     yield "registered", local_time_text(view.created_at)
     if view.replaces is not None:
         yield "replaces", f"{view.replaces[:12]}, which is still run by that digest"
+    if view.replaced_by is not None:
+        yield "replaced", f"by {view.replaced_by[:12]}, which new matrices run"
 
 
 def file_lines(manifest: Manifest, *, name: str = "") -> Iterator[Field]:
@@ -134,7 +136,9 @@ def _inputs_text(view: Variant) -> str:
 
 def _label(view: Variant) -> str:
     label = view.name.removeprefix(f"{view.manifest.model}/")
-    return label if view.expired_at is None else f"{label} (expired)"
+    states = {"replaced": view.replaced_by, "expired": view.expired_at}
+    shown = [state for state, of in states.items() if of is not None]
+    return f"{label} ({', '.join(shown)})" if shown else label
 
 
 _files_table = Listing[Variant](

@@ -88,7 +88,7 @@ def _check_distinct(files: Sequence[_File], keys: Sequence[dict[str, str]]) -> N
             hint = "`aa: true` in a matrix measures how far two equal cells lie apart"
             raise InvalidInput(f"{one.word} and {other.word} are the same file", hint=hint)
         if own == its:
-            hint = "a matrix takes the newest file of a name: give the older file, and it gets a name"
+            hint = "a matrix takes the current file of a name: give the other file, and it gets a name"
             raise InvalidInput(f"{one.word} and {other.word} are both {one.variant.name}", hint=hint)
 
 

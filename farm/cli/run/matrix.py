@@ -291,7 +291,7 @@ def _variant(farm: FarmClient, file: str, harness: HarnessView, options: RunOpti
     fitting = same_files(variants, manifest, model=options.model, precision=options.precision)
     if not fitting:
         view = add_variant(farm, path, manifest)
-        for note in filter(None, (precision_note(manifest.recipe), replacement_note([view], view))):
+        for note in filter(None, (precision_note(manifest.recipe), replacement_note(view))):
             print_notice(f"note: {note}")
         return view
     current = [view for view in fitting if has_own_name(variants, view)]
@@ -299,7 +299,7 @@ def _variant(farm: FarmClient, file: str, harness: HarnessView, options: RunOpti
         raise InvalidInput(
             f"{file} is registered as {fitting[-1].name}, and that name now refers to another file",
             hint=f"{fitting[-1].manifest.digest[:DIGEST_SHOWN]} in its place runs the file itself;"
-            " --model gives it another name",
+            f" `farm variant add {file}` gives it the name again, --model another one",
         )
     return current[-1]
 

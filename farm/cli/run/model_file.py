@@ -55,7 +55,7 @@ def same_files(
 
 
 def has_own_name(variants: Sequence[Variant], view: Variant) -> bool:
-    """Tell whether the name of a variant still means its file: a newer one may have taken it."""
+    """Tell whether the name of a variant still means its file: another one may have it."""
     return select_variant(variants, view.name).manifest.digest == view.manifest.digest
 
 

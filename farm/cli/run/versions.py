@@ -98,7 +98,7 @@ def variant_to_run(farm: FarmClient, word: str, *, hint: str | None = None) -> V
 
 
 def with_own_name(farm: FarmClient, views: Sequence[Variant], version: Variant) -> Variant:
-    """Return a version under a name of its own, by its digest: a matrix takes the newest file of a name.
+    """Return a version under a name of its own, by its digest: a matrix takes the current file of a name.
 
     It is registered where it is new; the farm has its bytes.
     """

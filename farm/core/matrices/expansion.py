@@ -69,8 +69,8 @@ def expand(
 ) -> Expansion:
     """Expand a matrix into slots, the devices that run them, and rejected cells.
 
-    The same arguments in the same order give the same cells. Of several files of one model and
-    recipe, the one registered last is meant.
+    The same arguments in the same order give the same cells. There is one variant of a model and recipe: the
+    current one of that name.
 
     Raises:
         MatrixInvalid: a name or value the farm does not know, a value of the wrong type, a rule or baseline
@@ -105,8 +105,7 @@ def _split_impossible(
     defaults: AxisDefaults,
     declared: "_DeclaredInputs",
 ) -> tuple[list[_Runnable], list[RejectedCell]]:
-    by_age = sorted(variants, key=lambda variant: variant.variant_id)
-    variant_by_key = {(variant.manifest.model, variant.manifest.recipe): variant for variant in by_age}
+    variant_by_key = {(variant.manifest.model, variant.manifest.recipe): variant for variant in variants}
     runnable: list[_Runnable] = []
     impossible: list[RejectedCell] = []
     for key in keys:

@@ -318,7 +318,7 @@ DIGEST_SHOWN, _LONGEST_MODEL = 8, 64
 def named_by_digest(manifest: Manifest, digest: Digest | None = None) -> Manifest:
     """Return the manifest of a file under the name of its model and a digest: `net-30b87477`.
 
-    A matrix takes the newest file of a name; under this one, it takes the file itself.
+    A matrix takes the current file of a name; under this one, it takes the file itself.
 
     Args:
         manifest: of the file.
@@ -353,5 +353,7 @@ class Variant:
     registered_by: str | None = None
     #: Since when the farm has one of its files no more.
     expired_at: datetime | None = None
-    #: The variant that new matrices ran under this name before it; its digest still names it.
+    #: The file that new matrices ran under this name before it; its digest still names it.
     replaces: Digest | None = None
+    #: The file that new matrices run under this name; None where it is this one.
+    replaced_by: Digest | None = None

@@ -29,6 +29,7 @@ class EventSubject(StrEnum):
     JOIN = "join_token"
     ACCESS = "access_token"
     PROGRAM = "program"
+    VARIANT = "variant"
     ARTIFACT = "artifact"
     STORAGE = "storage"
     DATABASE = "database"
@@ -176,6 +177,8 @@ class FarmEvent(StrEnum):
 
     #: A program is what new matrices run from here on.
     PROGRAM_REGISTERED = "program_registered"
+    #: A model file is what new matrices run under its name from here on.
+    VARIANT_NAMED = "variant_named"
     #: A user attached energy that an instrument measured to an attempt.
     ENERGY_IMPORTED = "attempt_energy_imported"
     #: A user imported a file of results that others measured.

@@ -26,6 +26,8 @@ variants = sa.Table(
     metadata,
     sa.Column("variant_id", BigId, primary_key=True),
     sa.Column("name", sa.Text, nullable=False),
+    #: Rises each time that the name is given to a file: new matrices run the one with the highest.
+    sa.Column("name_order", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("model", sa.Text, nullable=False),
     sa.Column("recipe_digest", sa.Text, nullable=False),
     #: Over all of its files; of one file, that file's own.
@@ -37,8 +39,8 @@ variants = sa.Table(
     # Registering the same files under the same name again is the same variant.
     sa.UniqueConstraint("name", "digest"),
 )
-# The newest file of a name, and of each file the one before it.
-sa.Index("ix_variants_name", variants.c.name, variants.c.variant_id)
+# The current file of a name, and of each file the one before it.
+sa.Index("ix_variants_name", variants.c.name, variants.c.name_order, unique=True)
 # Those since a time, and those of a person, newest first.
 sa.Index("ix_variants_created_at", variants.c.created_at, variants.c.variant_id)
 sa.Index("ix_variants_registered_by", variants.c.registered_by, variants.c.variant_id)

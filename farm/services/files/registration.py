@@ -66,9 +66,10 @@ def check_variant_file(manifest: Manifest, blobs: DiskBlobs) -> Manifest:
 
 
 def register_variant(tx: Tx, manifest: Manifest, caller: Caller) -> Variant:
-    """Register a variant whose files `check_variant_file` accepts; again gives the same variant.
+    """Register a variant whose files `check_variant_file` accepts, and give it its name.
 
-    New matrices run the newest file of a name, so a name stays with who registered that file.
+    Again gives the same variant. New matrices run the file to which a name was given last, so a name stays
+    with who registered that file.
 
     Raises:
         ArtifactMissing: the farm does not have one of the files.
@@ -85,11 +86,11 @@ def register_variant(tx: Tx, manifest: Manifest, caller: Caller) -> Variant:
     stored = variant_store.find_variant(tx.connection, name, manifest.digest)
     if stored is not None:
         _check_manifest_unchanged(name, stored.manifest, manifest)
-    if _may_change(variant_store.find_newest_variant(tx.connection, name), caller):
+    if _may_change(variant_store.find_current_variant(tx.connection, name), caller):
         stored = variant_store.put_variant(tx, manifest, registered_by=caller.name)
         if (completed := _completed(stored.manifest, manifest)) != stored.manifest:
             stored = variant_store.change_manifest(tx, stored.variant_id, completed)
-    elif stored is None:
+    elif stored is None or stored.replaced_by is not None:
         raise Forbidden(
             f"{name} is a file of someone else: another one would change what matrices of that name run",
             hint="give yours another model name (--model), or ask an operator",
@@ -156,17 +157,17 @@ def _check_renamable(connection: Connection, variant: Variant, name: str) -> Non
             f"matrices run {variant.name}, and its results are found by that name",
             hint="`farm variant add FILE --model NAME` gives the file a further name",
         )
-    if variant_store.find_newest_variant(connection, name) is not None:
+    if variant_store.find_current_variant(connection, name) is not None:
         raise Conflict(
             f"{name} is the name of another file",
-            hint="`farm variant add FILE --model NAME` registers a newer file under a name",
+            hint="`farm variant add FILE --model NAME` gives a file a name that another has",
         )
 
 
-def _may_change(newest: Variant | None, caller: Caller) -> bool:
-    if newest is None or is_permitted(caller.role, Role.OPERATOR):
+def _may_change(current: Variant | None, caller: Caller) -> bool:
+    if current is None or is_permitted(caller.role, Role.OPERATOR):
         return True
-    return newest.registered_by in (None, caller.name)
+    return current.registered_by in (None, caller.name)
 
 
 def _checked_code(path: Path, name: str, manifest: Manifest) -> TorchCode:

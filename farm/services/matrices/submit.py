@@ -160,7 +160,7 @@ def _known_variants(connection: Connection) -> list[KnownVariant]:
             manifest=variant.manifest,
             expired=variant.expired_at is not None,
         )
-        for variant in variant_store.list_variants(connection)
+        for variant in variant_store.current_variants(connection)
     ]
 
 

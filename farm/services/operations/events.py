@@ -24,6 +24,7 @@ _NUMBERED = (
     EventSubject.INCIDENT,
     EventSubject.ALARM,
     EventSubject.PROGRAM,
+    EventSubject.VARIANT,
 )
 _MAX_ID = 2**53
 #: Python parses no number of thousands of digits.

@@ -197,12 +197,8 @@ def _speedup(connection: Connection, number: _Number) -> SpeedupView | None:
 def _differences(connection: Connection, number: _Number) -> Iterator[RerunDifference]:
     """Yield what is no longer as it was when the number was measured."""
     for variant in sorted(number.variants, key=lambda variant: variant.name):
-        newest = max(
-            (other for other in variants.list_variants(connection) if other.name == variant.name),
-            key=lambda other: other.variant_id,
-        )
-        if newest.manifest.digest != variant.manifest.digest:
-            digests = variant.manifest.digest[:_DIGEST_SHOWN], newest.manifest.digest[:_DIGEST_SHOWN]
+        if variant.replaced_by is not None:
+            digests = variant.manifest.digest[:_DIGEST_SHOWN], variant.replaced_by[:_DIGEST_SHOWN]
             yield _difference(f"file of {variant.name}", *digests, uses_before=True)
     yield from _program_differences(connection, number)
     yield from _device_differences(connection, number)

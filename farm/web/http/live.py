@@ -51,6 +51,7 @@ _LISTS = {
     EventSubject.INCIDENT: "hosts",
     EventSubject.STANDING_MATRIX: "matrices",
     EventSubject.PROGRAM: "programs",
+    EventSubject.VARIANT: "programs",
     EventSubject.IMPORT: "imports",
 }
 #: What moves speedups and trends: their points have no events of their own.

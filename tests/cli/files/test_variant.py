@@ -2,12 +2,19 @@
 
 import json
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from farm.cli.files import local_variants
+from farm.cli.files.local_variants import add_variant, build_and_register, manifest_of_file
+from farm.cli.files.variant import select_variant
 from farm.cli.shell.main import main
+from farm.client.farm_client import FarmClient
 from farm.core.base.ids import digest_of
+from farm.variants.sources.source import Source, SourceKind
 from tests.support.farm.api_server import served_farm
 from tests.support.farm.service_fixture import model_file
 from tests.support.models.flatbuffer_samples import executorch_program, tflite_model
@@ -202,13 +209,36 @@ def test_a_second_file_of_a_name_says_which_it_replaces(
     printed = capsys.readouterr()
     assert f"replaces {digest[:8]}, which is still run by that digest" in printed.err
     assert f"replaces   {digest[:12]}" in printed.out
+    newer = digest_of(net.read_bytes())
     net.write_bytes(older)
     assert run("variant", "add", net) == 0
-    note = capsys.readouterr().err
-    assert "net/unstated/torchscript still means a newer file" in note
-    assert "--model gives it a name of its own" in note
-    assert run("variant", "add", net, "--model", "reverted") == 0
-    assert "newer file" not in capsys.readouterr().err
+    assert f"net/unstated/torchscript is now {digest[:8]} and replaces {newer[:8]}" in capsys.readouterr().err
+    assert run("variant", "show", "net/unstated/torchscript") == 0
+    assert f"replaces   {newer[:12]}" in capsys.readouterr().out
+    assert run("variant", "show", newer[:12]) == 0
+    assert f"replaced   by {digest[:12]}" in capsys.readouterr().out
+    assert run("variant", "list") == 0
+    assert newer[:12] not in capsys.readouterr().out
+    assert run("variant", "list", "--all") == 0
+    assert "unstated/torchscript (replaced)" in capsys.readouterr().out
+
+
+def test_a_build_that_is_reused_gives_its_file_the_name_again(
+    net: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FarmClient(url) as client:
+        built = add_variant(client, net, manifest_of_file(net))
+        net.write_bytes(model_file("torchscript", marker="newer"))
+        newer = add_variant(client, net, manifest_of_file(net))
+        monkeypatch.setattr(local_variants, "known_digest", lambda *_: built.manifest.recipe_digest)
+        source = Source(kind=SourceKind.FACTORY, origin="own:net", model="net")
+        for told in (f"already; it replaces {newer.manifest.digest[:8]}\n", "already\n"):
+            console = Console(file=StringIO())
+            (result,) = build_and_register(client, source, [built.manifest.recipe], net.parent, console)
+            assert (result.how, result.view.variant_id) == ("reused", built.variant_id)
+            assert isinstance(console.file, StringIO)
+            assert console.file.getvalue().endswith(told)
+        assert select_variant(client.variants(), built.name) == result.view
 
 
 def onnx_input_model() -> bytes:

@@ -150,7 +150,7 @@ def _take_files_back(engine: Engine) -> None:
         model = {"path": "", "digest": DIGEST, "size_bytes": 7}
         manifest = {"digest": together, "size_bytes": 9, "files": [model]}
         row = dict(zip(keys, others, strict=True)) | {"digest": together, "created_at": NOW}
-        add(connection, tables.variants, {**row, "manifest": manifest})
+        add(connection, tables.variants, {**row, "name_order": 2, "manifest": manifest})
         for path, digest in (("", DIGEST), ("tokenizer.bin", "c" * 64)):
             add(connection, tables.variant_files, {"variant_id": 2, "path": path, "digest": digest})
     downgrade(engine, "0112")

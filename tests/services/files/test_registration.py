@@ -21,7 +21,8 @@ from farm.core.operations.role import Caller, Role
 from farm.database.transaction import bind_tx
 from farm.services.files.registration import check_variant_file, register_variant
 from farm.store.files.artifacts import put_artifact
-from farm.store.files.variants import list_variants, put_variant
+from farm.store.files.variants import get_variant, list_variants, newest_variants, put_variant
+from farm.store.newest_first import ListFilter
 from tests.support.farm.service_fixture import ANN, FarmRig, model_file
 from tests.support.models.flatbuffer_samples import tflite_model
 
@@ -194,5 +195,34 @@ def test_a_second_file_of_a_name_says_which_it_replaces(farm: FarmRig, known: Va
     second = registered(farm, other_file(farm, known.manifest, "second"))
     third = registered(farm, other_file(farm, known.manifest, "third"))
     assert (second.replaces, third.replaces) == (known.manifest.digest, second.manifest.digest)
-    assert farm.read(list_variants)[-2:] == [second, third]
-    assert registered(farm, known.manifest).replaces is None
+    assert [each.replaced_by for each in farm.read(list_variants)[-3:]] == [third.manifest.digest] * 2 + [
+        None
+    ]
+
+
+def test_a_file_that_is_registered_again_has_its_name_again(farm: FarmRig, known: Variant) -> None:
+    other = registered(farm, other_file(farm, known.manifest, "other"))
+    back = registered(farm, known.manifest)
+    digests = known.manifest.digest, other.manifest.digest
+    assert (back.variant_id, back.replaces, back.replaced_by) == (known.variant_id, digests[1], None)
+    # Once more changes nothing, and is no event.
+    assert registered(farm, known.manifest) == back
+    assert farm.read(get_variant, other.variant_id).replaced_by == digests[0]
+    for every, expected in ((False, [back]), (True, [farm.read(get_variant, other.variant_id), back])):
+        assert farm.read(newest_variants, ListFilter(), replaced=every, limit=9) == expected
+    query = "SELECT from_state, to_state FROM events WHERE kind = 'variant_named' ORDER BY event_id"
+    first, second = (digest[:8] for digest in digests)
+    assert [(row["from_state"], row["to_state"]) for row in farm.rows(query)] == [
+        (None, first),
+        (first, second),
+        (second, first),
+    ]
+
+
+def test_a_name_is_given_back_to_a_file_by_who_may_give_it_another(farm: FarmRig, known: Variant) -> None:
+    first = registered(farm, replace(known.manifest, model="net"), BEN)
+    newer = registered(farm, other_file(farm, first.manifest, "ann's"))
+    with pytest.raises(Forbidden, match="is a file of someone else"):
+        registered(farm, first.manifest, BEN)
+    assert registered(farm, newer.manifest) == newer
+    assert registered(farm, first.manifest).replaces == newer.manifest.digest

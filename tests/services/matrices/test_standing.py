@@ -143,6 +143,17 @@ def test_a_schedule_measures_all_again_but_where_a_session_is_not_over(farm: Far
     assert farm.clock.now() < summary.next_due_at <= farm.clock.now() + NIGHT
 
 
+def test_the_next_night_runs_the_file_that_has_its_name_again(farm: FarmRig, host: HostRig) -> None:
+    stands(farm, schedule="0 2 * * *")
+    files = "SELECT DISTINCT variant_id FROM cells WHERE matrix_id = :m ORDER BY variant_id"
+    first = farm.rows(files, m=look(farm))
+    host.run()
+    farm.variant("int8-core", edition="another")
+    farm.variant("int8-core")
+    farm.clock.advance(NIGHT.total_seconds())
+    assert farm.rows(files, m=look(farm)) == first
+
+
 def test_nights_that_the_farm_missed_are_one_session(farm: FarmRig, host: HostRig) -> None:
     stands(farm, schedule="0 2 * * *")
     look(farm)

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import VariantId
 from farm.database.engine import Database
 from farm.store.files import artifacts
-from farm.store.files.variants import find_newest_variant, is_in_matrices
+from farm.store.files.variants import find_current_variant, is_in_matrices
 from farm.store.operations import history_retention
 from farm.store.results import evidence as evidence_store
 from tests.store.query_plans.test_sqlite_query_plans import is_table_scan, plans
@@ -22,9 +22,9 @@ SWEPT: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: is_in_matrices(c, VariantId(99)),
         "COVERING INDEX ix_cells_variant (variant_id=?)",
     ),
-    "the newest file of a name, and the one before": (
-        lambda c: find_newest_variant(c, "none"),
-        "ix_variants_name (name=? AND variant_id<?)",
+    "the current file of a name, and the one before": (
+        lambda c: find_current_variant(c, "none"),
+        "ix_variants_name (name=? AND name_order<?)",
     ),
     "what all output takes": (evidence_store.retained_bytes, "COVERING INDEX ix_evidence_stored"),
     "output older than a day": (

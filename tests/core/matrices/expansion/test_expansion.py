@@ -135,11 +135,6 @@ def test_a_whole_number_is_taken_for_a_flag_with_a_fraction() -> None:
     assert repr(expanded(settings={"factor": 2}).cells[0].settings["factor"]) == "2.0"
 
 
-def test_the_file_registered_last_is_meant() -> None:
-    newer = variant(9, "mobilenet_v2", "float32", "torchscript")
-    assert expanded(variants=[newer, *FOUR]).cells[0].variant_id == 9
-
-
 def test_an_excluded_cell_is_kept_with_its_rule() -> None:
     answer = expanded(exclude=({"precision": "int8-core", "format": "lite"},))
     assert pairs(answer.cells) == [

@@ -6,9 +6,11 @@ from farm.core.base.microseconds import to_microseconds
 from farm.core.results.history.recorded_change import ChangeCause
 from farm.core.runs.evidence import Evidence
 from farm.services.results.history.changes import list_changes
+from farm.services.results.history.trends import list_histories
 from farm.store.results.history.detection_points import devices_measured_since
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.results.changes import ChangeView
+from farm.wire.documents.results.history import VersionPart
 from tests.services.results.history.test_changes import search
 from tests.support.farm.points import all_points, compute_points
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
@@ -86,6 +88,22 @@ def test_each_of_two_new_files_of_a_day_has_its_own_change(farm: FarmRig, host: 
     slower, quicker = sorted(farm.read(list_changes, all=True), key=lambda change: -change.ratio)
     for change, old, new in ((quicker, 0, 1), (slower, 1, 2)):
         assert [(version.old, version.new) for version in change.versions] == [(digests[old], digests[new])]
+
+
+def test_a_file_that_has_its_name_again_is_a_break_at_both_turns(farm: FarmRig, host: HostRig) -> None:
+    host.earn_health()
+    times = (("", 1000.0), ("2", 2000.0), ("", 1000.0))
+    for edition, sample_us in times:
+        farm.variant("float32", edition=edition)
+        for _ in range(2):
+            measure(farm, host, OWN, sample_us, later=timedelta(hours=3))
+    file = (VersionPart.FILE,)
+    for history in farm.read(list_histories):
+        assert [point.changed for point in history.points] == [(), (), file, (), file, ()]
+    slower, quicker = sorted(farm.read(list_changes, all=True), key=lambda change: -change.ratio)
+    assert slower.cause is quicker.cause is ChangeCause.FILE
+    [there], [back] = slower.versions, quicker.versions
+    assert (there.old, there.new) == (back.new, back.old)
 
 
 def test_a_phone_counts_that_ended_its_part_of_the_matrix_before_the_other(
