@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, MatrixId
-from farm.database.rows import is_among, to_record
+from farm.database.rows import is_key_among, to_record
 from farm.database.tables import cells, variants
 from farm.store.matrices.matrices import CELLS_WITH_MODELS, CellRow
 
@@ -65,7 +65,7 @@ def labels_of_matrix(
         device_id: only of this device.
     """
     query = sa.select(cells.c.label).distinct()
-    query = query.where(is_among(connection, cells.c.matrix_id, matrix_ids), cells.c.replica == 1)
+    query = query.where(is_key_among(connection, cells.c.matrix_id, matrix_ids), cells.c.replica == 1)
     if model is not None:
         query = query.join(variants, variants.c.variant_id == cells.c.variant_id)
         query = query.where(variants.c.model == model)

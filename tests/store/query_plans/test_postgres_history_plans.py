@@ -1,15 +1,17 @@
 """Questions over the history read index ranges on PostgreSQL, too, as its planner sees a long one."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import SeriesId
+from farm.core.base.ids import MatrixId, SeriesId
 from farm.database import tables
 from farm.database.transaction import bind_tx
+from farm.store.matrices.candidates import labels_of_matrix
 from farm.store.matrices.search import index_names
 from farm.store.results.history.trends import points_of_series
 from tests.services.results.history.test_latest_speedups import measured
@@ -94,26 +96,53 @@ def test_postgresql_reads_an_index_range_for_a_question_over_the_history(
     assert not [scan for plan in found for scan in unbounded_scans(plan)], found
 
 
-#: Points of 1,250 series: a hundred of them are so many that the planner would read the whole table.
-_MANY_POINTS = """
-    INSERT INTO points ({columns})
-    SELECT {values} FROM (SELECT * FROM points LIMIT 1) t, generate_series(1, 50000) n
-"""
+@dataclass(frozen=True, slots=True)
+class ManyKeys:
+    """A table with forty rows of each of 1,250 keys: for a hundred of them it would be read whole."""
+
+    table: sa.Table
+    #: Columns that differ from those of the row that is copied, by the number of the copy.
+    changed: Mapping[str, str]
+    query: Callable[[Connection], object]
+    index: str
+
+    def copy_statement(self) -> str:
+        names = [column.name for column in self.table.c]
+        values = ", ".join(self.changed.get(name, f"t.{name}") for name in names)
+        return (
+            f"INSERT INTO {self.table} ({', '.join(names)})"
+            f" SELECT {values} FROM (SELECT * FROM {self.table} LIMIT 1) t, generate_series(1, 50000) n"
+        )
 
 
-def test_postgresql_finds_the_points_of_a_series_by_their_index_in_a_history_of_a_year(
-    long_history: FarmRig,
+FEW_OF_MANY = {
+    "the points of a series": ManyKeys(
+        tables.points,
+        {"cell_id": "1000000 + n", "series_id": "1000 + n / 40", "newest": "false"},
+        lambda c: points_of_series(c, [SeriesId(1001)]),
+        "ix_points_series",
+    ),
+    "the labels of a matrix": ManyKeys(
+        tables.cells,
+        {"cell_id": "1000000 + n", "matrix_id": "1000 + n / 40", "cell_index": "n"},
+        lambda c: labels_of_matrix(c, [MatrixId(1001)]),
+        "(matrix_id = ANY",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FEW_OF_MANY)
+def test_postgresql_finds_the_rows_of_a_key_by_an_index_in_a_history_of_a_year(
+    long_history: FarmRig, name: str
 ) -> None:
-    changed = {"cell_id": "1000000 + n", "series_id": "1000 + n / 40", "newest": "false"}
-    names = [column.name for column in tables.points.c]
-    values = ", ".join(changed.get(name, f"t.{name}") for name in names)
+    many = FEW_OF_MANY[name]
 
     def explained(connection: Connection) -> str:
         connection.exec_driver_sql("SET LOCAL session_replication_role = replica")
-        connection.exec_driver_sql(_MANY_POINTS.format(columns=", ".join(names), values=values))
-        connection.exec_driver_sql("ANALYZE points")
+        connection.exec_driver_sql(many.copy_statement())
+        connection.exec_driver_sql(f"ANALYZE {many.table}")
         with sent_to(connection) as sent:
-            points_of_series(connection, [SeriesId(1001)])
+            many.query(connection)
         ((sql, bound),) = sent
         return "\n".join(connection.exec_driver_sql(f"EXPLAIN {sql}", bound).scalars())
 
@@ -121,8 +150,8 @@ def test_postgresql_finds_the_points_of_a_series_by_their_index_in_a_history_of_
     with engine.connect().execution_options(farm_writes=True) as connection, connection.begin() as undone:
         plan = explained(connection)
         undone.rollback()
-    assert "ix_points_series" in plan, plan
-    assert "Seq Scan on points" not in plan, plan
+    assert many.index in plan, plan
+    assert f"Seq Scan on {many.table}" not in plan, plan
 
 
 def unbounded_scans(node: dict[str, Any], *, is_limited: bool = False) -> list[str]:
