@@ -10,6 +10,7 @@ from farm.core.errors import ArtifactExpired, Conflict, InvalidInput, NotFound
 from farm.database.transaction import Tx, bind_tx
 from farm.services.devices.admin import retire
 from farm.services.matrices.lazy_expansion import store_and_expand
+from farm.services.operations.alarms import list_alarms
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.rerun import plan_rerun, prepare_number_rerun
 from farm.store.files.artifacts import expire_artifacts
@@ -124,7 +125,8 @@ def test_the_old_file_and_the_old_program_run_where_both_were_replaced(farm: Far
     assert {row["program_digest"] for row in digests} == {program.digest}
 
 
-def test_an_old_file_measured_again_is_no_news_of_its_series(farm: FarmRig, host: HostRig) -> None:
+def slower_file(farm: FarmRig, host: HostRig) -> tuple[MatrixId, MatrixId]:
+    """The only session of a file, and the last of many of a slower one that replaced it."""
     first = measured_unsteadily(farm, host, rounds=2, axes=FOUR_PAIRS)
     compute_points(farm)
     newer = another_file(farm)
@@ -133,6 +135,11 @@ def test_an_old_file_measured_again_is_no_news_of_its_series(farm: FarmRig, host
     farm.clock.advance(20 * 86400)
     usual = measured_unsteadily(farm, host, slower=1.3, rounds=2, axes=FOUR_PAIRS)
     compute_points(farm)
+    return first, usual
+
+
+def test_an_old_file_measured_again_is_no_news_of_its_series(farm: FarmRig, host: HostRig) -> None:
+    first, usual = slower_file(farm, host)
     before, changes = farm.read(list_latest_speedups), search(farm)
     assert len([change for change in changes if change.delta > 0]) == 1
 
@@ -154,6 +161,26 @@ def test_an_old_file_measured_again_is_no_news_of_its_series(farm: FarmRig, host
         copy_session(farm, usual, days=day)
     farm.clock.advance(4 * 86400)
     assert [change.change_id for change in search(farm)] == [change.change_id for change in changes]
+
+
+@pytest.mark.long
+def test_usual_sessions_after_reruns_of_an_old_file_are_no_regression_and_raise_no_alarm(
+    farm: FarmRig, host: HostRig
+) -> None:
+    first, usual = slower_file(farm, host)
+    told = [change.change_id for change in search(farm)]
+    # A version is believed from its third session on: so many would be told as an improvement, and the usual
+    # file behind them as a regression.
+    for _ in range(3):
+        farm.clock.advance(86400)
+        again(farm, attempt_of(farm, first, "int8-core warmup=1"))
+        host.run(Unsteady(farm))
+    compute_points(farm)
+    for day in range(4, 7):
+        farm.clock.advance(86400)
+        copy_session(farm, usual, days=day)
+    assert [change.change_id for change in search(farm)] == told
+    assert farm.read(list_alarms, cleared=True) == []
 
 
 def test_what_the_device_is_now_is_said(farm: FarmRig, host: HostRig) -> None:
