@@ -180,7 +180,9 @@ def is_of_matching(column: sa.ColumnElement[int], which: MatrixFilter) -> sa.Col
     """
     if which.matrix_ids is not None:
         return column.in_(which.matrix_ids)
-    return sa.exists().where(matrices.c.matrix_id == column, *_named(which))
+    matching = sa.exists().where(matrices.c.matrix_id == column, *_named(which))
+    # A query that joins matrices has a row of them of its own.
+    return matching.correlate_except(matrices)
 
 
 def matching_among(

@@ -138,6 +138,10 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "history: what ran in cells": (lambda c: trends.cells_of_points(c, [CellId(1)]), "cells"),
     "whether points are to be computed": (pending_sessions, "SEARCH measurements"),
     "points to be computed": (lambda c: sessions_behind(c, 5), "rowid>?"),
+    "history: the points of devices to be computed": (
+        lambda c: sessions_behind(c, 5, [PHONE], which=NIGHTLY, newest=20),
+        "rowid>?",
+    ),
     "the cells of sessions": (
         lambda c: session_starts.cells_of_sessions(c, [SESSION]),
         "ix_cells_of_device (matrix_id=? AND device_id=?)",

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
@@ -15,11 +15,11 @@ from farm.core.errors import NotFound
 from farm.core.results.history.session_point import SessionPoint, session_interval
 from farm.harness.registry import harness_names
 from farm.services.results.history.chosen_cells import candidate_filter
-from farm.services.results.history.session_points import pending_points
+from farm.services.results.history.session_points import COMPUTED_AT_ONCE, pending_points
 from farm.store.files.programs import list_programs
-from farm.store.matrices.search import MatrixFilter, matching_among, with_few_matches
+from farm.store.matrices.search import MatrixFilter, with_few_matches
 from farm.store.results.history.changes import SeriesMark, marks_of_series
-from farm.store.results.history.stale_points import MeasuredSession, pending_sessions
+from farm.store.results.history.stale_points import MeasuredSession, pending_devices, pending_sessions
 from farm.store.results.history.trends import (
     NamePart,
     PointCell,
@@ -81,22 +81,26 @@ def list_histories(
     if harness is not None:
         _check_harness(connection, harness)
     which = with_few_matches(connection, which)
-    pending = pending_sessions(connection, None if among.device_id is None else [among.device_id])
-    devices = {session.device_id for session in pending}
+    of_device = None if among.device_id is None else [among.device_id]
+    by_points = variant is not None or which is not None
+    # Names and matrices select series by stored points, and these devices have others, too.
+    devices = pending_devices(connection, of_device, which=which) if by_points else None
     behind = after or SeriesId(0)
     while page := series_page(
         connection,
         device_id=among.device_id,
         model=among.model,
         harness=harness,
-        named=None if variant is None else NamePart(variant, except_on=devices),
+        named=None if variant is None else NamePart(variant, except_on=devices or ()),
         which=which,
-        except_on=devices,
+        except_on=devices or (),
         after=behind,
         limit=limit,
     ):
         behind = page[-1].series_id
-        found = _Histories(connection, page, pending, since, which).views()
+        own = {series.device_id for series in page}
+        computed = _computed_points(connection, own if devices is None else own & devices, which)
+        found = _Histories(connection, page, computed, since, which).views()
         listed = [view for view in found if variant is None or _matches(view, variant)]
         if listed:
             return listed
@@ -120,12 +124,12 @@ class _Histories:
         self,
         connection: Connection,
         page: Sequence[TrendSeries],
-        pending: Sequence[MeasuredSession],
+        computed: Mapping[MeasuredSession, Sequence[SessionPoint]],
         since: datetime | None,
         which: MatrixFilter | None,
     ) -> None:
         self._page = {own.series_id: own for own in page}
-        measured = _current_points(connection, self._page, pending, since, which)
+        measured = _current_points(connection, self._page, computed, since, which)
         self._points: defaultdict[tuple[SeriesId, SeriesId | None], list[_MeasuredPoint]] = defaultdict(list)
         for point, cell in measured:
             self._points[point.series_id, point.baseline_series_id].append((point, cell))
@@ -202,18 +206,25 @@ def _identities(
     return identities | identities_of_series(connection, others) if others else identities
 
 
+def _computed_points(
+    connection: Connection, device_ids: Collection[DeviceId], which: MatrixFilter | None
+) -> Mapping[MeasuredSession, Sequence[SessionPoint]]:
+    """Return the points of the newest pending sessions of devices."""
+    if not device_ids:
+        return {}
+    newest = pending_sessions(connection, device_ids, which=which, newest=COMPUTED_AT_ONCE)
+    return pending_points(connection, newest)
+
+
 def _current_points(
     connection: Connection,
     series: Mapping[SeriesId, TrendSeries],
-    pending: Sequence[MeasuredSession],
+    computed: Mapping[MeasuredSession, Sequence[SessionPoint]],
     since: datetime | None,
     which: MatrixFilter | None,
 ) -> list[_MeasuredPoint]:
-    """Return the points of series that count, oldest first, those that are to be computed yet among them."""
+    """Return the points of series that count, oldest first: the stored ones, and those that were computed."""
     stored = points_of_series(connection, series, since=since, which=which)
-    devices = {own.device_id for own in series.values()}
-    computed = pending_points(connection, [session for session in pending if session.device_id in devices])
-    among = matching_among(connection, which, {matrix_id for matrix_id, _ in computed})
     due = [
         point
         for points in computed.values()
@@ -221,7 +232,6 @@ def _current_points(
         if point.series_id in series
         and point.values.rounds
         and point.replica == 1
-        and point.matrix_id in among
         and (since is None or point.ended_at >= since)
     ]
     cells = cells_of_points(connection, [point.cell_id for point in due]) if due else {}

@@ -13,6 +13,7 @@ from farm.core.base.ids import DeviceId, MatrixId
 from farm.database.rows import is_among, rows_query, rows_text, to_record
 from farm.database.tables import cells, matrices, measurements, point_progress, stale_points
 from farm.database.transaction import Tx
+from farm.store.matrices.search import MatrixFilter, is_of_matching
 
 
 class MeasuredSession(NamedTuple):
@@ -199,31 +200,81 @@ _UNMARKED_QUERY = (
     .join(matrices, matrices.c.matrix_id == cells.c.matrix_id)
     .where(measurements.c.measurement_id > sa.bindparam("measurement_id"), HAS_POINTS)
 )
-_PENDING_QUERY = _MARKED_QUERY.union(_UNMARKED_QUERY)
 
 
 def pending_sessions(
-    connection: Connection, device_ids: Collection[DeviceId] | None = None
+    connection: Connection,
+    device_ids: Collection[DeviceId] | None = None,
+    *,
+    which: MatrixFilter | None = None,
+    newest: int | None = None,
 ) -> list[MeasuredSession]:
     """Return the sessions whose stored points are not those of their measurements, the newest first.
 
     Mostly there are none, which a statement without a join tells.
+
+    Args:
+        connection: the database.
+        device_ids: only of these devices.
+        which: only of matrices of a name or a person.
+        newest: so many at most.
     """
-    marked, last, has_marks = connection.execute(_ANY_PENDING_QUERY).one()
-    if not has_marks and (last or 0) <= (marked or 0):
+    behind = _last_marked_of_pending(connection)
+    if behind is None:
         return []
-    return sessions_behind(connection, marked or 0, device_ids)
+    return sessions_behind(connection, behind, device_ids, which=which, newest=newest)
+
+
+def pending_devices(
+    connection: Connection,
+    device_ids: Collection[DeviceId] | None = None,
+    *,
+    which: MatrixFilter | None = None,
+) -> set[DeviceId]:
+    """Return the devices of `pending_sessions`."""
+    behind = _last_marked_of_pending(connection)
+    if behind is None:
+        return set()
+    marked, unmarked = _pending_queries(connection, device_ids, which)
+    found = marked.with_only_columns(stale_points.c.device_id).union(
+        unmarked.with_only_columns(cells.c.device_id)
+    )
+    return {*connection.execute(found, {"measurement_id": behind}).scalars()}
+
+
+def _last_marked_of_pending(connection: Connection) -> int | None:
+    """Return the last measurement whose session is marked; None where no session is pending."""
+    marked, last, has_marks = connection.execute(_ANY_PENDING_QUERY).one()
+    return (marked or 0) if has_marks or (last or 0) > (marked or 0) else None
 
 
 def sessions_behind(
-    connection: Connection, measurement_id: int, device_ids: Collection[DeviceId] | None = None
+    connection: Connection,
+    measurement_id: int,
+    device_ids: Collection[DeviceId] | None = None,
+    *,
+    which: MatrixFilter | None = None,
+    newest: int | None = None,
 ) -> list[MeasuredSession]:
     """Return the sessions that are marked or have measurements behind one, the newest first."""
-    query = _PENDING_QUERY
-    if device_ids is not None:
-        query = _MARKED_QUERY.where(is_among(connection, stale_points.c.device_id, device_ids)).union(
-            _UNMARKED_QUERY.where(is_among(connection, cells.c.device_id, device_ids))
-        )
-    rows = connection.execute(query, {"measurement_id": measurement_id}).all()
+    marked, unmarked = _pending_queries(connection, device_ids, which)
+    if newest is not None:
+        by_age = marked.order_by(stale_points.c.matrix_id.desc(), stale_points.c.device_id)
+        marked = sa.select(by_age.limit(newest).subquery())
+    rows = connection.execute(marked.union(unmarked), {"measurement_id": measurement_id}).all()
     found = {MeasuredSession(row.matrix_id, row.device_id) for row in rows}
-    return sorted(found, key=lambda session: (-session.matrix_id, session.device_id))
+    return sorted(found, key=lambda session: (-session.matrix_id, session.device_id))[:newest]
+
+
+def _pending_queries(
+    connection: Connection, device_ids: Collection[DeviceId] | None, which: MatrixFilter | None
+) -> tuple[sa.Select[Any], sa.Select[Any]]:
+    """Return the queries of marked sessions, and of those with measurements behind a parameter."""
+    marked, unmarked = _MARKED_QUERY, _UNMARKED_QUERY
+    if device_ids is not None:
+        marked = marked.where(is_among(connection, stale_points.c.device_id, device_ids))
+        unmarked = unmarked.where(is_among(connection, cells.c.device_id, device_ids))
+    if which is not None:
+        marked = marked.where(is_of_matching(stale_points.c.matrix_id, which))
+        unmarked = unmarked.where(is_of_matching(cells.c.matrix_id, which))
+    return marked, unmarked

@@ -24,11 +24,13 @@ from farm.services.results.history.session_points import (
     store_points,
 )
 from farm.services.results.speedups import list_speedups
+from farm.store.matrices.search import MatrixFilter
 from farm.store.results.history.stale_points import (
     MeasuredSession,
     has_unmarked,
     mark_measured,
     mark_sessions,
+    pending_devices,
     pending_sessions,
 )
 from tests.services.results.history.test_latest_speedups import Unsteady, measured
@@ -92,6 +94,30 @@ def test_what_is_known_of_pairs_is_the_same_before_and_after_their_points_are_co
     assert mixed != before
     compute_points(farm)
     assert farm.read(list_latest_speedups) == mixed
+
+
+def test_sessions_without_points_are_found_by_device_and_matrix_newest_first(
+    farm: FarmRig, host: HostRig
+) -> None:
+    host.plug_in("phone-2")
+    host.earn_health()
+    for name in ("nightly", "other"):
+        farm.submit(devices={"virtual": True}, rounds=1, name=name)
+        host.run(good_evidence)
+    phones = PHONE, DeviceId("phone-2")
+    nightly, other = ([MeasuredSession(MatrixId(number), phone) for phone in phones] for number in (1, 2))
+    which = MatrixFilter(name="nightly")
+    # First they have measurements that are not marked yet.
+    for mark in (False, True):
+        if mark:
+            farm.write(bind_tx(mark_measured, now=farm.clock.now()), limit=1000)
+        assert farm.read(pending_sessions, newest=3) == [*other, nightly[0]]
+        assert farm.read(pending_sessions, [PHONE], newest=1) == other[:1]
+        assert farm.read(pending_sessions, phones, which=which, newest=9) == nightly
+        assert farm.read(pending_devices, which=which) == {*phones}
+        assert farm.read(pending_devices, [PHONE]) == {PHONE}
+    compute_points(farm)
+    assert farm.read(pending_devices) == set()
 
 
 def test_a_slot_is_the_same_on_all_devices_and_another_for_other_work(farm: FarmRig, host: HostRig) -> None:
