@@ -90,7 +90,7 @@ async def submit(
     *,
     rerun_of: MatrixId | None = None,
 ) -> MatrixView:
-    """Return the matrix of this key, or store what `prepare` makes of the present farm.
+    """Return the matrix of this key, or store what `prepare` makes of the current farm.
 
     It is prepared in a transaction that only reads, and stored in a short one that writes.
 
@@ -100,14 +100,14 @@ async def submit(
     """
     actor = caller.actor
     matrix_id = await farm.database.read_async(find_submitted_matrix, idempotency, actor=actor)
-    queue, view = farm.bind(store_and_expand, actor=actor), farm.bind(matrix_view)
+    store, view = farm.bind(store_and_expand, actor=actor), farm.bind(matrix_view)
     quota = None if is_permitted(caller.role, Role.OPERATOR) else farm.config.open_jobs_per_person
     for _ in range(MAX_TRIES):
         if matrix_id is not None:
             break
         prepared = await farm.database.read_async(prepare)
         matrix_id = await farm.database.change_async(
-            queue, prepared, rerun_of=rerun_of, idempotency=idempotency, most_open_jobs=quota
+            store, prepared, rerun_of=rerun_of, idempotency=idempotency, most_open_jobs=quota
         )
     if matrix_id is None:
         raise FarmBusy(

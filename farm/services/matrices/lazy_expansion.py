@@ -22,7 +22,7 @@ from farm.core.results.settle.consequences import poison_outcome
 from farm.core.results.settle.effects import EndJob
 from farm.database.notifications import notify_hosts_of_devices
 from farm.database.transaction import Tx
-from farm.services.matrices.submit import PreparedMatrix, queue_if_unchanged
+from farm.services.matrices.submit import PreparedMatrix, store_if_unchanged
 from farm.store.devices import workload as device_workload
 from farm.store.jobs import jobs
 from farm.store.jobs.jobs import NewJob
@@ -148,12 +148,12 @@ def store_and_expand(
     idempotency: IdempotencyKey | None = None,
     most_open_jobs: int | None = None,
 ) -> MatrixId | None:
-    """Store a prepared matrix, and queue its jobs where they are few; like `queue_if_unchanged`.
+    """Store a prepared matrix, and queue its jobs where they are few; like `store_if_unchanged`.
 
     Raises:
         LimitReached: with it, the actor has more unfinished jobs than `most_open_jobs`; nothing is stored.
     """
-    matrix_id = queue_if_unchanged(tx, prepared, rerun_of=rerun_of, idempotency=idempotency)
+    matrix_id = store_if_unchanged(tx, prepared, rerun_of=rerun_of, idempotency=idempotency)
     if matrix_id is None:
         return None
     if most_open_jobs is not None:

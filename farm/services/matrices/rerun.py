@@ -34,7 +34,7 @@ _Identity = tuple[str, str, str | None, str, str, int]
 
 
 def prepare_rerun(connection: Connection, matrix_id: MatrixId, *, failed: bool) -> PreparedMatrix:
-    """Expand the spec of a matrix over the present devices, variants and programs; nothing is stored.
+    """Expand the spec of a matrix over the current devices, variants and programs; nothing is stored.
 
     With `failed`, only cells with a round that has no valid measurement, and the cells they are compared
     with. This takes seconds for a large one, so it holds no lock. Raises like `get_matrix` and

@@ -1,6 +1,7 @@
-"""Submission of a matrix: its expansion over the present devices, variants and programs, and its storing.
+"""Submission of a matrix: prepare it without a lock, then store it with its job template.
 
-What is stored is a job template: farm.services.matrices.lazy_expansion makes cells and jobs of it.
+`prepare_matrix` expands it; `store_if_unchanged` stores it in a write transaction unless its inputs changed.
+farm.services.matrices.lazy_expansion calls the latter, and creates cells and jobs from the template.
 """
 
 import secrets
@@ -14,7 +15,7 @@ from farm.core.devices.selector import KnownDevice
 from farm.core.errors import IdempotencyKeyReused
 from farm.core.jobs.fair_share import round_virtual_time
 from farm.core.matrices.expansion import expand
-from farm.core.matrices.job_template import JobTemplate, freeze_expansion
+from farm.core.matrices.job_template import JobTemplate, TemplatePart, freeze_expansion
 from farm.core.matrices.matrix import (
     Expansion,
     KnownHarnesses,
@@ -46,7 +47,7 @@ class ExpansionInputs:
 
     devices: Sequence[KnownDevice]
     variants: Sequence[KnownVariant]
-    #: In use: by harness, and there by ABI.
+    #: Current programs by harness, then by ABI.
     programs: Mapping[str, Mapping[str, Program]]
 
 
@@ -63,7 +64,7 @@ class MatrixExpansion:
 
     @property
     def devices(self) -> Sequence[KnownDevice]:
-        """Return all devices of the farm, whether a selector fits them or not."""
+        """Return the devices that a matrix can run on, selected or not: with known facts, and not retired."""
         return self.inputs.devices
 
     @property
@@ -72,16 +73,18 @@ class MatrixExpansion:
         return self.inputs.variants
 
     def programs_by_device(self) -> dict[DeviceId, dict[str, int]]:
-        """Return by harness the program that each device runs; a device that can run none has none."""
+        """Return the program id of each harness on each device.
+
+        A harness that has no program for a device is left out.
+        """
         return {device.device_id: self._programs_for(device) for device in self.devices}
 
     def _programs_for(self, device: KnownDevice) -> dict[str, int]:
-        found = (
-            (harness, programs[abi].program_id)
+        return {
+            harness: programs[abi].program_id
             for harness, programs in self.inputs.programs.items()
             if (abi := select_abi(device.facts.abis, programs)) is not None
-        )
-        return dict(found)
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,16 +95,8 @@ class PreparedMatrix:
     job_template: JobTemplate
     #: The stored form of the template.
     packed: bytes
-    #: The attempt whose number it measures again.
+    #: The attempt whose measurement this matrix repeats.
     repeated_attempt: AttemptId | None = None
-
-
-def submit_matrix(tx: Tx, spec: MatrixSpec) -> MatrixId:
-    """Expand a matrix over the present devices, variants and programs, and store it.
-
-    Raises like `expand_matrix`.
-    """
-    return queue_matrix(tx, prepare_matrix(tx.connection, spec))
 
 
 def prepare_matrix(connection: Connection, spec: MatrixSpec) -> PreparedMatrix:
@@ -113,7 +108,7 @@ def prepare_matrix(connection: Connection, spec: MatrixSpec) -> PreparedMatrix:
 
 
 def expand_matrix(connection: Connection, spec: MatrixSpec) -> MatrixExpansion:
-    """Expand a matrix over the present devices, variants and programs.
+    """Expand a matrix over the current devices, variants and programs.
 
     Raises:
         MatrixInvalid: a name or value the farm does not know, or cells that cannot be.
@@ -171,7 +166,7 @@ def prepare_expanded(
 
     Args:
         expanded: the matrix; cells on devices without a program were rejected by the expansion.
-        programs_by_device: by harness, the program that each device runs; None for the current ones.
+        programs_by_device: program ids by device, then by harness; None for the current ones.
     """
     spec = expanded.spec
     job_template = freeze_expansion(
@@ -187,7 +182,7 @@ def prepare_expanded(
     return PreparedMatrix(expanded=expanded, job_template=job_template, packed=packed)
 
 
-def queue_if_unchanged(
+def store_if_unchanged(
     tx: Tx,
     prepared: PreparedMatrix,
     *,
@@ -202,17 +197,17 @@ def queue_if_unchanged(
     """
     if expansion_inputs(tx.connection, prepared.expanded.spec) != prepared.expanded.inputs:
         return None
-    return queue_matrix(tx, prepared, rerun_of=rerun_of, idempotency=idempotency)
+    return store_matrix(tx, prepared, rerun_of=rerun_of, idempotency=idempotency)
 
 
-def queue_matrix(
+def store_matrix(
     tx: Tx,
     prepared: PreparedMatrix,
     *,
     rerun_of: MatrixId | None = None,
     idempotency: IdempotencyKey | None = None,
 ) -> MatrixId:
-    """Store an expanded matrix, whose cells and jobs follow.
+    """Store a prepared matrix and its job template; lazy_expansion creates its cells and jobs.
 
     Return the earlier matrix if the same request submitted one before; then nothing is stored.
 
@@ -221,7 +216,7 @@ def queue_matrix(
     # Again under the write lock: of two concurrent requests with one key, the second finds the first one's.
     if (submitted_id := find_submitted_matrix(tx.connection, idempotency, actor=tx.actor)) is not None:
         return submitted_id
-    matrix_id = _store_matrix(tx, prepared, rerun_of=rerun_of, idempotency=idempotency)
+    matrix_id = _add_matrix(tx, prepared, rerun_of=rerun_of, idempotency=idempotency)
     _store_job_template(tx, matrix_id, prepared)
     notify_hosts_of_devices(tx.connection, {part.device_id for part in prepared.job_template.parts})
     again = "" if rerun_of is None else f", a rerun of matrix {rerun_of}"
@@ -230,7 +225,7 @@ def queue_matrix(
     return matrix_id
 
 
-def _store_matrix(
+def _add_matrix(
     tx: Tx, prepared: PreparedMatrix, *, rerun_of: MatrixId | None, idempotency: IdempotencyKey | None
 ) -> MatrixId:
     expanded = prepared.expanded
@@ -266,19 +261,22 @@ def _store_job_template(tx: Tx, matrix_id: MatrixId, prepared: PreparedMatrix) -
         tx.connection,
         matrix_id,
         prepared.packed,
-        [
-            NewLazyExpansion(
-                device_id=part.device_id,
-                jobs=starts * job_template.rounds,
-                first_virtual_time=(first := virtual_times[part.device_id]),
-                last_virtual_time=round_virtual_time(first, round=job_template.rounds, starts=starts),
-            )
-            for part in job_template.parts
-            for starts in (job_template.starts_of_round(part),)
-        ],
+        [_new_expansion(job_template, part, virtual_times[part.device_id]) for part in job_template.parts],
         priority=priority,
         variant_ids={slot.variant_id for slot in job_template.slots if slot.variant_id is not None},
         program_ids=job_template.program_ids,
+    )
+
+
+def _new_expansion(
+    job_template: JobTemplate, part: TemplatePart, first_virtual_time: int
+) -> NewLazyExpansion:
+    starts, rounds = job_template.starts_of_round(part), job_template.rounds
+    return NewLazyExpansion(
+        device_id=part.device_id,
+        jobs=starts * rounds,
+        first_virtual_time=first_virtual_time,
+        last_virtual_time=round_virtual_time(first_virtual_time, round=rounds, starts=starts),
     )
 
 
@@ -290,8 +288,10 @@ def find_submitted_matrix(
     Raises:
         IdempotencyKeyReused: the actor submitted something else under this key.
     """
-    before = None if idempotency is None else matrices.find_submission(connection, idempotency.key, actor)
-    if idempotency is None or before is None:
+    if idempotency is None:
+        return None
+    before = matrices.find_submission(connection, idempotency.key, actor)
+    if before is None:
         return None
     if before.digest != idempotency.digest:
         raise IdempotencyKeyReused(

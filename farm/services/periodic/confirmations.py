@@ -29,7 +29,7 @@ from farm.services.files.harnesses import default_of_flags, options_of
 from farm.services.files.programs import check_program_kept
 from farm.services.matrices.lazy_expansion import expand_small
 from farm.services.matrices.rerun import prepare_repeated
-from farm.services.matrices.submit import PreparedMatrix, queue_matrix
+from farm.services.matrices.submit import PreparedMatrix, store_matrix
 from farm.services.matrices.views import matrix_view
 from farm.services.results.history.changes import record_confirmation
 from farm.services.results.speedups import list_speedups
@@ -74,7 +74,7 @@ def begin_confirmation(tx: Tx, change: RecordedChange) -> None:
     values = dict.fromkeys(("matrix_id", "device_id", "reason", "delta", "half_width"))
     try:
         prepared, device_id = _prepare(tx, change)
-        matrix_id = queue_matrix(tx.by(_FARM), prepared)
+        matrix_id = store_matrix(tx.by(_FARM), prepared)
     except (InvalidInput, NotFound, Conflict) as error:
         outcome = ConfirmationOutcome.IMPOSSIBLE
         impossible = {**values, "outcome": outcome, "reason": _reason(error)}

@@ -17,12 +17,12 @@ from farm.database.tables import job_templates
 from farm.database.transaction import Tx, bind_tx
 from farm.services.matrices.cancel import cancel_chunk
 from farm.services.matrices.lazy_expansion import open_row_builder, put_row_batch
-from farm.services.matrices.submit import submit_matrix
 from farm.store.matrices.lazy_expansion import next_batches, remaining_jobs
 from farm.ticks import run_reminders
 from farm.wire.documents.matrices.matrix import matrix_spec
 from farm.wire.documents.matrices.plans import CancellationView
 from tests.support.farm.api_server import served_farm
+from tests.support.farm.direct_calls import submit_unexpanded
 from tests.support.farm.service_fixture import FarmRig, checked_rig
 
 CELLS, ROUNDS = 21, 100
@@ -127,7 +127,7 @@ def rig(any_database_url: str, tmp_path: Path) -> Iterator[FarmRig]:
 def left_over(rig: FarmRig, **changed: object) -> MatrixId:
     """A matrix that a process took that is gone."""
     spec = matrix_spec({**SPEC, "rounds": 2, **changed})
-    return rig.write(bind_tx(submit_matrix, now=rig.clock.now(), actor="user"), spec)
+    return rig.write(bind_tx(submit_unexpanded, now=rig.clock.now(), actor="user"), spec)
 
 
 def expansion_worker(rig: FarmRig) -> ExpansionWorker:

@@ -8,7 +8,8 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "farm.api.state.report_parser_pool:ReportParserPool": (87, 5400),
     "farm.services.agents.exchange.exchange:exchange": (60, 3170),
     "farm.services.jobs.claim:claim_jobs": (35, 1190),
-    "farm.services.matrices.submit:submit_matrix": (45, 2890),
+    "farm.services.matrices.submit:prepare_matrix": (36, 2480),
+    "farm.services.matrices.submit:store_if_unchanged": (33, 1275),
 }
 
 

@@ -14,7 +14,7 @@ from farm.services.matrices.submit import (
     PreparedMatrix,
     find_submitted_matrix,
     prepare_matrix,
-    queue_if_unchanged,
+    store_if_unchanged,
 )
 from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.support.farm.service_fixture import FarmRig
@@ -53,7 +53,7 @@ def submit(
     request = None if key is None else asked(spec, key)
     now = farm.clock.now()
     matrix_id = farm.write(
-        bind_tx(queue_if_unchanged, now=now, actor=actor), ready(farm, spec), idempotency=request
+        bind_tx(store_if_unchanged, now=now, actor=actor), ready(farm, spec), idempotency=request
     )
     assert matrix_id is not None
     farm.write(bind_tx(expand_small, now=now), matrix_id)
@@ -103,7 +103,7 @@ def test_of_many_that_come_at_once_under_one_key_one_is_stored(farm: FarmRig) ->
         answers = [
             threads.submit(
                 farm.write,
-                bind_tx(queue_if_unchanged, now=farm.clock.now(), actor=ANN),
+                bind_tx(store_if_unchanged, now=farm.clock.now(), actor=ANN),
                 made,
                 idempotency=asked(SPEC),
             )
@@ -129,7 +129,7 @@ def test_a_rerun_under_one_key_is_one_matrix(farm: FarmRig) -> None:
     request = idempotency_key("k-1", f"matrices/{whose}/rerun", {"failed": False})
     made = {
         farm.write(
-            bind_tx(queue_if_unchanged, now=farm.clock.now(), actor=ANN),
+            bind_tx(store_if_unchanged, now=farm.clock.now(), actor=ANN),
             again,
             rerun_of=whose,
             idempotency=request,

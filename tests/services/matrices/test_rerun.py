@@ -10,7 +10,7 @@ from farm.database.transaction import bind_tx
 from farm.services.devices.admin import retire
 from farm.services.matrices.lazy_expansion import expand_small
 from farm.services.matrices.rerun import prepare_rerun
-from farm.services.matrices.submit import queue_if_unchanged
+from farm.services.matrices.submit import store_if_unchanged
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.devices import OperatorRequest
 from tests.support.farm.direct_calls import cancel_matrix, rerun_matrix
@@ -68,9 +68,9 @@ def test_a_rerun_that_was_prepared_over_other_phones_is_made_again(farm: FarmRig
     host.plug_in("phone-9")
     host.exchange()
     now = farm.clock.now()
-    assert farm.write(bind_tx(queue_if_unchanged, now=now, actor="user"), ready, rerun_of=matrix_id) is None
+    assert farm.write(bind_tx(store_if_unchanged, now=now, actor="user"), ready, rerun_of=matrix_id) is None
     ready = farm.read(prepare_rerun, matrix_id, failed=False)
-    again = farm.write(bind_tx(queue_if_unchanged, now=now, actor="user"), ready, rerun_of=matrix_id)
+    again = farm.write(bind_tx(store_if_unchanged, now=now, actor="user"), ready, rerun_of=matrix_id)
     farm.write(bind_tx(expand_small, now=now), again)
     phones = farm.rows("SELECT DISTINCT device_id FROM cells WHERE matrix_id = :matrix", matrix=again)
     assert "phone-9" in {row["device_id"] for row in phones}

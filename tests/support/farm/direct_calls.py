@@ -13,8 +13,7 @@ from farm.services.agents.pair_starts import compare_starts
 from farm.services.matrices.cancel import cancel_chunk
 from farm.services.matrices.lazy_expansion import expand_small
 from farm.services.matrices.rerun import prepare_rerun
-from farm.services.matrices.submit import queue_matrix
-from farm.services.matrices.submit import submit_matrix as store_matrix
+from farm.services.matrices.submit import prepare_matrix, store_matrix
 from farm.services.results.parse import JobContexts, parse, report_subjects
 from farm.services.results.settle import receive_reports
 from farm.wire.documents.matrices.plans import CancellationView
@@ -44,12 +43,17 @@ def cancel_matrix(tx: Tx, matrix_id: MatrixId, *, device: str | None = None) -> 
 def rerun_matrix(tx: Tx, matrix_id: MatrixId, *, failed: bool) -> MatrixId:
     """Submit the spec of a matrix again."""
     ready = prepare_rerun(tx.connection, matrix_id, failed=failed)
-    return _expanded(tx, queue_matrix(tx, ready, rerun_of=matrix_id))
+    return _expanded(tx, store_matrix(tx, ready, rerun_of=matrix_id))
 
 
 def submit_matrix(tx: Tx, spec: MatrixSpec) -> MatrixId:
     """Submit a matrix, and queue its jobs."""
-    return _expanded(tx, store_matrix(tx, spec))
+    return _expanded(tx, submit_unexpanded(tx, spec))
+
+
+def submit_unexpanded(tx: Tx, spec: MatrixSpec) -> MatrixId:
+    """Submit a matrix whose cells and jobs are still to be created."""
+    return store_matrix(tx, prepare_matrix(tx.connection, spec))
 
 
 def _expanded(tx: Tx, matrix_id: MatrixId) -> MatrixId:

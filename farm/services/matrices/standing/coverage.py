@@ -54,7 +54,7 @@ def skip_problems(
     """Return what is wrong with skips: one that ended already, or that covers no cell.
 
     Args:
-        expanded: the matrix over the present devices.
+        expanded: the matrix over the current devices.
         skips: as they are written.
         known: those that were stored before, and may have ended.
         today: in UTC.

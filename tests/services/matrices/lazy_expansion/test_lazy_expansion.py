@@ -23,15 +23,14 @@ from farm.services.matrices.lazy_expansion import (
     open_row_builder,
     put_row_batch,
 )
-from farm.services.matrices.submit import prepare_matrix, queue_if_unchanged
-from farm.services.matrices.submit import submit_matrix as store_matrix
+from farm.services.matrices.submit import prepare_matrix, store_if_unchanged
 from farm.store.files.artifacts import needed_digests
 from farm.store.matrices.lazy_expansion import next_batches, next_matrix
 from farm.store.results.evidence import expirable_reports
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.devices import OperatorRequest
 from farm.wire.documents.matrices.matrix import matrix_spec
-from tests.support.farm.direct_calls import cancel_matrix, rerun_matrix, submit_matrix
+from tests.support.farm.direct_calls import cancel_matrix, rerun_matrix, submit_matrix, submit_unexpanded
 from tests.support.farm.service_fixture import FarmRig, HostRig, device_trouble, good_evidence, plan_of
 
 AXES = {
@@ -63,7 +62,7 @@ def spec(**changed: Any) -> MatrixSpec:
 
 def submit(farm: FarmRig, *, inline: bool = False, actor: str = "user", **changed: Any) -> MatrixId:
     """A matrix that is queued in pieces, however small, unless it is queued at once."""
-    store = submit_matrix if inline else store_matrix
+    store = submit_matrix if inline else submit_unexpanded
     return farm.write(bind_tx(store, now=farm.clock.now(), actor=actor), spec(**changed))
 
 
@@ -332,9 +331,9 @@ def test_what_changed_since_it_was_prepared_is_noticed(farm: FarmRig, host: Host
     ready = farm.read(prepare_matrix, wanted)
     host.plug_in("phone-3")
     host.exchange()
-    assert farm.write(bind_tx(queue_if_unchanged, now=farm.clock.now(), actor="user"), ready) is None
+    assert farm.write(bind_tx(store_if_unchanged, now=farm.clock.now(), actor="user"), ready) is None
     ready = farm.read(prepare_matrix, wanted)
-    matrix_id = farm.write(bind_tx(queue_if_unchanged, now=farm.clock.now(), actor="user"), ready)
+    matrix_id = farm.write(bind_tx(store_if_unchanged, now=farm.clock.now(), actor="user"), ready)
     assert matrix_id is not None
     farm.write(bind_tx(expand_small, now=farm.clock.now()), matrix_id)
     assert {row["device_id"] for row in cells_of(farm, matrix_id)} == {"phone-1", "phone-2", "phone-3"}

@@ -9,7 +9,6 @@ from farm.core.base.ids import CellId, MatrixId
 from farm.core.errors import NotFound
 from farm.database.transaction import bind_tx
 from farm.services.matrices.lazy_expansion import expand_small, open_row_builder, put_row_batch
-from farm.services.matrices.submit import submit_matrix
 from farm.services.matrices.views import list_matrix_summaries, list_rejected_views, matrix_view
 from farm.services.results.cells import list_results
 from farm.services.results.explanations.cells import explain_cell
@@ -20,6 +19,7 @@ from farm.store.matrices.matrices import PAGE, add_rejections, page_of_rejection
 from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.matrices.matrix import matrix_spec
 from farm.wire.documents.results.results import MAX_RESULTS_PAGE
+from tests.support.farm.direct_calls import submit_unexpanded
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
 
 MANY = 6000
@@ -46,7 +46,7 @@ def submit(
         "seed": 7,
         **changed,
     }
-    matrix_id = farm.write(bind_tx(submit_matrix, now=farm.clock.now(), actor="user"), matrix_spec(spec))
+    matrix_id = farm.write(bind_tx(submit_unexpanded, now=farm.clock.now(), actor="user"), matrix_spec(spec))
     farm.write(bind_tx(expand_small, now=farm.clock.now()), matrix_id, jobs=inline_jobs)
     return matrix_id
 
