@@ -21,10 +21,11 @@ from farm.store.jobs.attempts import NewAttempt
 from farm.store.jobs.queues import PlanKey, plan_keys, queue_heads, queued_checks
 from farm.store.results.placements import earlier_runs
 
-#: Plans by what they were made of; that of None is the plan of a check.
+#: Run plans by plan key. A check has no cell, so no key: its plan is under None.
 RunPlans = Mapping[PlanKey | None, RunPlan]
 
-#: A probe that shows nothing is tried so often: the device may have been disconnected in the first.
+#: Accepted measurements after which a probe that showed nothing is given up. More than one: the device may
+#: have been disconnected during the first.
 _PROBE_TRIES = 3
 
 
@@ -59,7 +60,8 @@ def claim_jobs(
 ) -> ClaimResult:
     """Claim the next job of every free device of a host.
 
-    Writes are batched; earlier attempts and diagnostic passes cost a query per device.
+    Claims are written in one batch, or one by one when another claimant was quicker. Deferrals and earlier
+    placements are read per device.
 
     Args:
         plans: made before this transaction; a job whose plan is missing, or was made of something else, stays
@@ -86,14 +88,15 @@ def _choose_jobs(
 ) -> list[tuple[Device, Job]]:
     """Choose the next job of each free device of a host.
 
-    Devices that share a CPU, or a host's limit of runs, take turns: the one that ran longest ago goes first.
+    Devices that share a CPU, or a host's limit of runs, take turns: the one whose last claim is oldest
+    goes first.
     """
     free = [device for device in host_devices if not blockers(device.state(), check=True)]
     if not free:
         # Usually every device is busy; then the load is not read.
         return []
     job_by_device = due_jobs(tx, _next_jobs(tx.connection, free))
-    load = load_of(tx.connection) if any(map(_shares, free)) else Load()
+    load = load_of(tx.connection) if any(map(_may_wait_for_others, free)) else Load()
     load.runs_by_host[host_id] += orphaned_runs
     chosen = []
     for device in sorted(free, key=lambda device: device.last_attempt_id or 0):
@@ -105,8 +108,8 @@ def _choose_jobs(
     return chosen
 
 
-def _shares(device: Device) -> bool:
-    """Tell whether runs on other devices may keep a device waiting, which is rare."""
+def _may_wait_for_others(device: Device) -> bool:
+    """Tell whether runs on other devices may keep this one waiting, which is rare."""
     return device.cpu_domain is not None or device.host_max_runs is not None
 
 
@@ -121,6 +124,7 @@ def _planned(
     connection: Connection, chosen: Sequence[tuple[Device, Job]], plans: RunPlans
 ) -> list[_Candidate]:
     """Return what can be claimed with these plans."""
+    # Checks have no plan key.
     key_by_job = plan_keys(connection, [job for _, job in chosen])
     return [
         _Candidate(device=device, job=job, key=key, plan=plans[key])
@@ -141,7 +145,7 @@ def _claim(tx: Tx, candidates: Sequence[_Candidate], session_id: SessionId) -> b
                 facts_id=candidate.device.facts_id,
                 fence=fences[candidate.device.device_id],
                 cpu_domain=candidate.device.cpu_domain,
-                plan=_due_plan(tx.connection, candidate),
+                plan=_plan_with_needed_passes(tx.connection, candidate),
             )
             for candidate in candidates
         ]
@@ -159,29 +163,28 @@ def _record(
         attempt_ids = attempts.add_attempts(tx, new_attempts, session_id=session_id)
     except sa.exc.IntegrityError:
         return False
-    attempt_by_job = list(zip(jobs_to_claim, attempt_ids, strict=True))
-    if not jobs.activate_jobs(tx.by("farm"), attempt_by_job):
+    claims = list(zip(jobs_to_claim, attempt_ids, strict=True))
+    if not jobs.activate_jobs(tx.by("farm"), claims):
         return False
     mark_used(tx, {file.digest for attempt in new_attempts for file in attempt.plan.files})
     return True
 
 
-def _due_plan(connection: Connection, candidate: _Candidate) -> RunPlan:
-    """Keep only the diagnostic passes that this run needs.
+def _plan_with_needed_passes(connection: Connection, candidate: _Candidate) -> RunPlan:
+    """Keep the diagnostic passes that this run needs, and add the placement that earlier ones showed.
 
-    These are the placement probe until it has shown the hardware, in at most `_PROBE_TRIES` runs, and any
-    other pass in the first run only. A pass holds for all runs of a cell on one build of its device with one
-    program; the plans of later runs carry the placement that it showed.
+    The placement probe is repeated until it has shown the hardware or the cell has `_PROBE_TRIES` accepted
+    measurements; any other pass until it has one. Both are counted per cell, system build and program.
     """
     plan, key = candidate.plan, candidate.key
     if key is None or not plan.passes:
         return plan
     earlier = earlier_runs(connection, key.cell_id, candidate.device.facts_id, key.program_digest)
-    due = {
-        run.name: earlier.shown is None and earlier.runs < _PROBE_TRIES
-        if run.name == PLACEMENT_PROBE
+    is_needed = {
+        run_pass.name: earlier.shown is None and earlier.runs < _PROBE_TRIES
+        if run_pass.name == PLACEMENT_PROBE
         else earlier.runs == 0
-        for run in plan.passes
+        for run_pass in plan.passes
     }
-    passes = tuple(run for run in plan.passes if due[run.name])
-    return replace(plan, passes=passes, shown=earlier.shown if PLACEMENT_PROBE in due else None)
+    passes = tuple(run_pass for run_pass in plan.passes if is_needed[run_pass.name])
+    return replace(plan, passes=passes, shown=earlier.shown if PLACEMENT_PROBE in is_needed else None)
