@@ -301,7 +301,7 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
         device_actions=DeviceActionRunner(active=active, monitor=monitor, tasks=tasks),
         active=active,
         devices=ladder.observations,
-        record_permission=ladder.record_permission,
+        record_recovery_permission=ladder.record_permission,
         reprobe=monitor.reprobe,
         prefetch=prefetch.prefetch,
         pressure=pressure,

@@ -30,6 +30,11 @@ class AttemptDecision:
     #: Returned, and the farm has recorded it.
     forget: tuple[AttemptId, ...] = ()
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether it changes no attempt."""
+        return not (self.start or self.stop or self.forget)
+
 
 def reconcile(
     sent: SentExchange, answer: ExchangeAnswer, start_blockers: StartBlockers, *, now_s: float

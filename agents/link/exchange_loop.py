@@ -1,4 +1,4 @@
-"""The poll loop: report the state of this host to the farm, apply its answers, replay reports it has lost."""
+"""The poll loop: report the state of this host to the farm, apply its answers, resend reports it has lost."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -44,8 +44,23 @@ log = structlog.get_logger(__name__)
 EPOCH_FILE = "database-epoch"
 #: The farm assigns no new work before it has these reports; a limit keeps it from blocking all work.
 _REPLAY_TIMEOUT_S = 20.0
-#: A proxy, or a farm that is being restored, may refuse a good credential for a while.
+#: Refusals that last longer are final: a proxy, or a farm being restored, may refuse a good credential for a
+#: while.
 REFUSED_CREDENTIAL_S = 60.0
+#: After a session that lasted longer, the pauses before the next ones begin short again.
+_STABLE_SESSION_S = 60.0
+#: Time the farm may hold a call. Changes on this host end it sooner.
+_MAX_HOLD_S = 5.0
+#: Between exchanges when the farm answers at once without news.
+_MIN_INTERVAL_S = 1.0
+#: Pause before a call while news of an attempt is about to come. The call would be dropped then, which costs
+#: the farm as much as an answered one.
+_NEWS_PAUSE_S = 0.2
+#: Dropped calls in a row: devices that come and go faster than the farm answers, such as thirty on a loose
+#: hub, must not keep this host from getting an answer.
+_MAX_DROPPED_CALLS = 4
+#: Errors by which the farm ends a session, or refuses it.
+_SESSION_ENDED = (SessionFenced, NotFound, Forbidden, AuthError)
 
 
 class CredentialRefused(FarmError):
@@ -59,7 +74,7 @@ class CredentialRefused(FarmError):
 
 
 class ReportReplay:
-    """Compares the epoch of the farm's database with the last one this agent reported to.
+    """Resends reports that the farm's database may have lost, as after a restore.
 
     Invariant: a new epoch is recorded only after every kept report is queued again.
     """
@@ -69,11 +84,11 @@ class ReportReplay:
         self._path = data_dir / EPOCH_FILE
         self._disk = disk
 
-    async def apply_session(self, session: SessionAnswer) -> None:
-        """Send the reports the farm requests and wait for them; resend all that are kept after a new epoch.
+    async def resend_lost_reports(self, session: SessionAnswer) -> None:
+        """Resend the reports that the farm asks for, and wait for its answers.
 
-        The farm refuses reports of attempts it does not know; these are kept as refused, and the jobs run
-        again.
+        If the database has a new epoch, also resend every report that is still kept. The farm refuses reports
+        of attempts it does not know; these are kept as refused, and the jobs run again.
         """
         if session.reports_wanted:
             await self._attempts.resend_requested(session.reports_wanted, within_s=_REPLAY_TIMEOUT_S)
@@ -87,23 +102,12 @@ class ReportReplay:
             return
         if previous is not None:
             count = await self._attempts.resend()
-            log.warning("database_restored", reports=count, epoch=session.database_epoch)
+            log.warning("database_restored", reports=count, database_epoch=session.database_epoch)
         try:
             await self._disk.call(write_file_durably, self._path, epoch)
         except HostDiskFull as error:
             # The next session sends them again, which changes nothing.
             log.warning("database_epoch_not_saved", reason=error.message)
-
-
-#: Time the farm may hold a call. Changes on this host end it sooner.
-WAIT_S = 5.0
-#: Between exchanges when the farm answers at once without news.
-MIN_INTERVAL_S = 1.0
-#: A call that would be dropped within this time is not made: it costs the farm as much as an answered one.
-SOON_S = 0.2
-#: Dropped calls in a row: devices that come and go faster than the farm answers, such as thirty on a loose
-#: hub, must not keep this host from getting an answer.
-MAX_DROPPED_CALLS = 4
 
 
 @dataclass(eq=False, kw_only=True)
@@ -120,7 +124,7 @@ class ExchangeLoop:
     active: ActiveAttempts
     devices: Callable[[], Mapping[DeviceId, TransportObservation]]
     reprobe: Callable[[DeviceId], None]
-    record_permission: Callable[[Collection[DeviceId], float], None]
+    record_recovery_permission: Callable[[Collection[DeviceId], float], None]
     prefetch: Callable[[Iterable[Digest]], None]
     pressure: Backpressure
     usb_capacity: UsbCapacity
@@ -152,26 +156,27 @@ class ExchangeLoop:
         reopening = Backoff(self.random, first_s=0.25, cap_s=30.0)
         while True:
             session = await self._open_session()
-            log.info("session_opened", session_id=session.session_id, epoch=session.epoch)
+            log.info("session_opened", session_id=session.session_id, session_epoch=session.epoch)
             self.session_opened.set()
             self.clock_comparison.request()
             self._database_epoch = session.database_epoch
             self.attempts.apply_orders(session.orders)
-            await self.replay.apply_session(session)
+            await self.replay.resend_lost_reports(session)
             began_s = self.clock.monotonic()
             try:
-                await self._exchange_until_fenced(session)
-            except (SessionFenced, NotFound, Forbidden, AuthError) as error:
+                await self._exchange_until_session_ends(session)
+            except _SESSION_ENDED as error:
                 session_id = session.session_id
                 log.warning("session_ended", session_id=session_id, reason=error.message, hint=error.hint)
-            # Two agents with one credential would fence each other without a pause.
-            if self.clock.monotonic() - began_s > 60.0:
+            if self.clock.monotonic() - began_s > _STABLE_SESSION_S:
                 reopening.reset()
+            # Two agents with one credential fence each other: without a pause they would do so in a tight
+            # loop.
             await asyncio.sleep(reopening.next_s())
 
     async def _open_session(self) -> SessionAnswer:
         backoff = Backoff(self.random, first_s=0.25, cap_s=10.0)
-        began_s = self.clock.monotonic()
+        refused_since_s = self.clock.monotonic()
         while True:
             opening = SessionOpening(
                 boot_id=self.boot_id,
@@ -183,26 +188,29 @@ class ExchangeLoop:
                 return await self.api.open_session(opening)
             except FarmFault as error:
                 log.info("farm_unreachable", code=error.code, reason=error.message)
-                began_s = self.clock.monotonic()
+                refused_since_s = self.clock.monotonic()
             except AuthError as error:
                 log.warning("credential_refused", reason=error.message)
-                if self.clock.monotonic() - began_s > REFUSED_CREDENTIAL_S:
+                if self.clock.monotonic() - refused_since_s > REFUSED_CREDENTIAL_S:
                     raise CredentialRefused(
                         f"the farm refuses this host's credential: {error.message}"
                     ) from error
             await asyncio.sleep(backoff.next_s())
 
-    async def _exchange_until_fenced(self, session: SessionAnswer) -> NoReturn:
+    async def _exchange_until_session_ends(self, session: SessionAnswer) -> NoReturn:
+        """Exchange until the farm ends or refuses this session; other failures are retried."""
         backoff = Backoff(self.random, first_s=0.25, cap_s=min(10.0, session.heartbeat_s))
         delivered: Mapping[DeviceId, DeliveredState] = {}
         seq = dropped = 0
         while True:
             seq += 1
-            wait_s = min(WAIT_S, session.heartbeat_s / 2) if dropped < MAX_DROPPED_CALLS else 0.0
+            wait_s = min(_MAX_HOLD_S, session.heartbeat_s / 2) if dropped < _MAX_DROPPED_CALLS else 0.0
+            # From here on: what changes later drops this call.
+            self.active.changed.clear()
             sent = self._compose(seq, wait_s, delivered)
             try:
                 answer = await self._exchange_unless_changed(session, sent.exchange)
-            except (SessionFenced, NotFound, AuthError, Forbidden):
+            except _SESSION_ENDED:
                 raise
             except FarmError as error:
                 log.info("exchange_failed", code=error.code, reason=error.message)
@@ -217,10 +225,12 @@ class ExchangeLoop:
                 self.clock_comparison.record_answer()
                 self.lease.record(sent.at_s, answer.lost_after_s)
                 delivered = update_delivered(delivered, sent.exchange.devices, answer.facts_wanted)
-                await self._act(sent, answer)
+                decision = self._apply(sent, answer)
+                # An answer that came at once and changes no attempt must not make this a busy loop.
+                rest_s = _MIN_INTERVAL_S - (self.clock.monotonic() - sent.at_s)
+                await self._pause(rest_s if decision.is_empty else 0.0)
 
     def _compose(self, seq: int, wait_s: float, delivered: Mapping[DeviceId, DeliveredState]) -> SentExchange:
-        self.active.changed.clear()
         exchange = Exchange(
             seq=seq,
             wait_s=wait_s,
@@ -260,22 +270,22 @@ class ExchangeLoop:
             await asyncio.wait((call, change))
         return None if call.cancelled() else call.result()
 
-    async def _act(self, sent: SentExchange, answer: ExchangeAnswer) -> None:
-        now_s = self.clock.monotonic()
-        decision = reconcile(sent, answer, self.active.start_blockers(), now_s=now_s)
+    def _apply(self, sent: SentExchange, answer: ExchangeAnswer) -> AttemptDecision:
+        """Apply an answer; return what it changed of the attempts."""
+        decision = reconcile(sent, answer, self.active.start_blockers(), now_s=self.clock.monotonic())
         self.attempts.apply(decision)
         if answer.seq == sent.exchange.seq:
             self.device_actions.apply(sent.exchange.device_actions, answer.device_actions)
         for clean_up in answer.clean_ups:
             if self.active.request_cleanup(clean_up.device_id, clean_up.fence, resets=clean_up.resets):
                 self.reprobe(clean_up.device_id)
-        self.record_permission(answer.may_recover, sent.at_s)
+        self.record_recovery_permission(answer.may_recover, sent.at_s)
         self.prefetch(answer.prefetch)
-        # A farm that answers at once without news must not be polled without a pause.
-        await self._pause(MIN_INTERVAL_S - (now_s - sent.at_s) if decision == AttemptDecision() else 0.0)
+        return decision
 
     async def _pause(self, seconds: float) -> None:
         """Wait before the next call, until something changes; longer where a change is about to come."""
+        least_s = _NEWS_PAUSE_S if self.active.has_pending_news() else 0.0
         with suppress(TimeoutError):
-            async with asyncio.timeout(max(seconds, SOON_S if self.active.has_pending_news() else 0.0)):
+            async with asyncio.timeout(max(seconds, least_s)):
                 await self.active.changed.wait()

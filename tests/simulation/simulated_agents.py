@@ -221,7 +221,7 @@ class Life:
                 devices=self._adb.observations,
                 reprobe=self._adb.reprobe,
                 # No phone of this world is helped back by its agent.
-                record_permission=lambda devices, at_s: None,
+                record_recovery_permission=lambda devices, at_s: None,
                 prefetch=lambda digests: None,
                 pressure=Backpressure(self.active.changed),
                 usb_capacity=UsbCapacity(self.active.changed, lasts_s=3600.0),

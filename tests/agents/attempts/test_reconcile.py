@@ -36,6 +36,17 @@ def test_an_answer_to_another_exchange_changes_nothing() -> None:
     assert decision == AttemptDecision()
 
 
+def test_a_decision_that_changes_any_attempt_is_not_empty() -> None:
+    one = (AttemptId(1),)
+    changing = [
+        AttemptDecision(start=(assignment(),)),
+        AttemptDecision(stop=one),
+        AttemptDecision(forget=one),
+    ]
+    assert AttemptDecision().is_empty
+    assert not any(decision.is_empty for decision in changing)
+
+
 @pytest.mark.fault(31)
 def test_an_assignment_is_not_started_when_its_answer_took_too_long() -> None:
     assert reconcile(sent(), answer(assignment()), NOTHING, now_s=130.0).start
