@@ -265,10 +265,11 @@ def paired_rounds(
 
 def _blocks(baseline: Sequence[MeasuredValue], candidate: Sequence[MeasuredValue]) -> list[RoundPair]:
     """Return all pairs of a block and repeat, the latest repeat first."""
-    its, own = ({block_key(value): value for value in side} for side in (baseline, candidate))
-    keys = sorted({*_shared_blocks(its, own), *own}, reverse=True)
+    baselines, candidates = ({block_key(value): value for value in side} for side in (baseline, candidate))
+    keys = sorted({*_shared_blocks(baselines, candidates), *candidates}, reverse=True)
     return [
-        RoundPair(round=key[0], block=key[1], baseline=its.get(key), candidate=own.get(key)) for key in keys
+        RoundPair(round=key[0], block=key[1], baseline=baselines.get(key), candidate=candidates.get(key))
+        for key in keys
     ]
 
 
@@ -283,7 +284,7 @@ def _shared_blocks(baseline: Collection[BlockKey], candidate: Collection[BlockKe
     if not candidate:
         # Nothing tells which: the first one stands for it.
         blocks = {round: {block} for round, block, _ in sorted(baseline, reverse=True)}
-    if any(len(own) > 1 for own in blocks.values()):
+    if any(len(of_round) > 1 for of_round in blocks.values()):
         return [*baseline]
     for round, _, _ in baseline:
         if round not in blocks:
@@ -292,11 +293,10 @@ def _shared_blocks(baseline: Collection[BlockKey], candidate: Collection[BlockKe
 
 
 def _same_control_level(sides: Sides) -> Sides | str:
-    its, own = sides
-    if its.control_level == own.control_level:
+    baseline, candidate = (side.control_level for side in sides)
+    if baseline == candidate:
         return sides
-    baseline, candidate = (side.control_level.word for side in sides)
-    levels_apart = f"the baseline ran at control level {baseline}, the candidate at {candidate}"
+    levels_apart = f"the baseline ran at control level {baseline.word}, the candidate at {candidate.word}"
     return f"{levels_apart}: `farm speedups --across-controls` compares them anyway"
 
 
@@ -324,8 +324,8 @@ def used_pairs(pairs: Sequence[RoundPair], excluded: Sequence[Exclusion]) -> lis
     """Return the pairs that are not excluded."""
     if not excluded:
         return [*pairs]
-    unusable = set(map(block_key, excluded))
-    return [pair for pair in pairs if block_of(pair) not in unusable]
+    excluded_blocks = set(map(block_key, excluded))
+    return [pair for pair in pairs if block_of(pair) not in excluded_blocks]
 
 
 def block_of(pair: RoundPair) -> BlockKey:

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import median
 
 from farm.core.results.pairing import (
     SUPERSEDED_BLOCK,
@@ -26,12 +25,12 @@ from farm.core.results.statistics.interval import (
 )
 from farm.core.results.statistics.past_variance import PastVariance, VariancePrior
 from farm.core.results.statistics.verdict import is_not_slower, verdict_on
-from farm.core.runs.measurement import DEFAULT_MARGIN, MIN_ROUNDS, CellSummary, SampleKind, Verdict
+from farm.core.runs.measurement import DEFAULT_MARGIN, MIN_ROUNDS, SampleKind, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """Blocks that do not count for one reason."""
+class ExclusionCount:
+    """The number of blocks that do not count for one reason."""
 
     side: Side
     reason: str
@@ -40,10 +39,11 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speedup:
-    """The answer for one device. Above 1 means that the candidate is quicker.
+    """The answer for one device. Above 1 means that the candidate is faster.
 
     `ratio` is exactly `baseline_ns / candidate_ns`, both geometric means over the rounds that count; all
-    three are None when no round does. The interval is there from five rounds on and contains the ratio.
+    three are None when no round does. The interval is there from `MIN_ROUNDS` rounds on, and contains the
+    ratio.
     """
 
     ratio: float | None
@@ -52,21 +52,22 @@ class Speedup:
     verdict: Verdict
     #: The reason of the verdict, in words.
     reason: str
-    #: Rounds that count, and pairs: one in each round, but of a duplicate in each block of its baseline.
+    #: Rounds and pairs that count. They differ only for an A/A duplicate, which has a pair in each block of
+    #: its baseline.
     rounds: int
     pairs: int
     excluded: tuple[Exclusion, ...]
     baseline_ns: float | None
     candidate_ns: float | None
     kind: SampleKind | None
-    #: The smallest true difference that so many rounds would probably show, as a fraction (0.03 is 3 %): by
-    #: the variance of the pair in the past where it is known, and never less than the margin.
+    #: The minimum detectable effect at 80 % power, as a fraction (0.03 is 3 %): by the variance of the pair
+    #: in the past where it is known, and never less than the margin.
     detectable: float | None
     #: The chance of a ratio at least so far from 1 where there is no difference.
     p_value: float | None
     #: Whether the interval rules out that the candidate is slower by more than the margin.
     not_slower: bool | None
-    #: The ratio over all blocks in which both sides were timed, whether they count or not.
+    #: The ratio over all pairs whose sides both timed the requested work, excluded pairs too.
     ratio_of_all: float | None
     #: Earlier matrices whose variance moderates this one's.
     moderated_by: int
@@ -76,23 +77,23 @@ class Speedup:
 
     @property
     def difference_ns(self) -> float | None:
-        """Return candidate minus baseline: negative when the candidate is quicker."""
+        """Return candidate minus baseline: negative when the candidate is faster."""
         if self.baseline_ns is None or self.candidate_ns is None:
             return None
         return self.candidate_ns - self.baseline_ns
 
     @property
-    def left_out(self) -> tuple[LeftOut, ...]:
-        """Return what does not count, by side and reason, the most frequent first."""
+    def exclusion_counts(self) -> tuple[ExclusionCount, ...]:
+        """Return how many blocks are excluded, by side and reason, the most frequent first."""
         counts = Counter((exclusion.side, exclusion.reason) for exclusion in self.excluded)
         return tuple(
-            LeftOut(side=side, reason=reason, blocks=blocks)
+            ExclusionCount(side=side, reason=reason, blocks=blocks)
             for (side, reason), blocks in counts.most_common()
         )
 
     @property
     def selection_matters(self) -> bool:
-        """Tell whether the ratio with what is left out differs by more than half of the interval's width."""
+        """Tell whether excluded pairs would change the ratio by more than half of the interval's width."""
         if not (self.ratio and self.ratio_of_all and self.ci_low and self.ci_high):
             return False
         return abs(math.log(self.ratio_of_all / self.ratio)) > math.log(self.ci_high / self.ci_low) / 2
@@ -120,7 +121,7 @@ class PairedMeans:
     @cached_property
     def log_ratios(self) -> Sequence[float]:
         """Return the logarithm of the ratio of each pair."""
-        return [its - own for its, own in zip(*self._logs, strict=True)]
+        return [baseline - candidate for baseline, candidate in zip(*self._logs, strict=True)]
 
     @cached_property
     def hidden_variance(self) -> float:
@@ -129,8 +130,9 @@ class PairedMeans:
         Rounds share it: a time that always is cut to the same step is always wrong by the same amount.
         """
         steps = [
-            step_variance(its.value_ns, its.clock_step_ns) + step_variance(own.value_ns, own.clock_step_ns)
-            for its, own in self.usable
+            step_variance(baseline.value_ns, baseline.clock_step_ns)
+            + step_variance(candidate.value_ns, candidate.clock_step_ns)
+            for baseline, candidate in self.usable
         ]
         return math.fsum(steps) / len(steps)
 
@@ -146,7 +148,7 @@ class PairedMeans:
 
     @property
     def ratio(self) -> float | None:
-        """Return baseline over candidate: above 1 means that the candidate is quicker."""
+        """Return baseline over candidate: above 1 means that the candidate is faster."""
         if not (self.baseline_ns and self.candidate_ns):
             return None
         return self.baseline_ns / self.candidate_ns
@@ -167,8 +169,8 @@ class PairedMeans:
 
 def paired_means(pairs: Sequence[RoundPair], excluded: Iterable[Exclusion]) -> PairedMeans:
     """Return the pairs that count and their times; raises like `speedup`."""
-    usable, unusable = _split_by_kind(pairs)
-    return PairedMeans(usable=usable, excluded=tuple(sorted([*excluded, *unusable], key=block_key)))
+    usable, others = _split_by_kind(pairs)
+    return PairedMeans(usable=usable, excluded=tuple(sorted([*excluded, *others], key=block_key)))
 
 
 def speedup(
@@ -187,7 +189,7 @@ def speedup(
         pairs: at most one for each block, in any order; those that cannot count are excluded with the reason.
         excluded: exclusions already known, to be listed too.
         margin: how far from 1 is still the same, as a fraction.
-        confidence: of the interval; a look at rounds that are not all there yet asks for more than the last.
+        confidence: of the interval; higher where rounds are inspected before all of them are run.
         prior: what the past of this pair on this device says of the variance of its rounds.
 
     Raises:
@@ -205,7 +207,7 @@ def speedup_of(
     prior: VariancePrior | None = None,
 ) -> Speedup:
     """Compare over the pairs that count; arguments as for `speedup`."""
-    usable, left_out, rounds = means.usable, means.excluded, means.rounds
+    usable, excluded, rounds = means.usable, means.excluded, means.rounds
     logs = means.log_ratios
     interval = None
     if rounds >= MIN_ROUNDS:
@@ -213,27 +215,27 @@ def speedup_of(
         interval = log_interval(logs, confidence=confidence, hidden_variance=hidden, prior=prior)
     verdict, reason = _verdict(interval, rounds, margin)
     if interval is None:
-        reason += _main_exclusion_text(left_out) if usable or left_out else ": neither side has a measurement"
+        reason += _main_exclusion_text(excluded) if usable or excluded else ": neither side has a measurement"
     ratio = means.ratio
-    timed = [*logs, *(item.log_ratio for item in left_out if item.log_ratio is not None)]
+    timed = [*logs, *(pair.log_ratio for pair in excluded if pair.log_ratio is not None)]
     return Speedup(
         ratio=ratio,
-        ci_low=min(_exp(interval.low), ratio) if interval and ratio else None,
-        ci_high=max(_exp(interval.high), ratio) if interval and ratio else None,
+        ci_low=min(bounded_exp(interval.low), ratio) if interval and ratio else None,
+        ci_high=max(bounded_exp(interval.high), ratio) if interval and ratio else None,
         verdict=verdict,
         reason=reason,
         rounds=rounds,
         pairs=len(usable),
-        excluded=left_out,
+        excluded=excluded,
         baseline_ns=means.baseline_ns,
         candidate_ns=means.candidate_ns,
         kind=usable[0][0].kind if usable else None,
-        detectable=max(_exp(interval.detectable) - 1, margin) if interval else None,
+        detectable=max(bounded_exp(interval.detectable) - 1, margin) if interval else None,
         p_value=interval.p_value if interval else None,
         not_slower=is_not_slower(interval.low, margin=margin) if interval else None,
-        ratio_of_all=_exp(math.fsum(timed) / len(timed)) if timed else None,
+        ratio_of_all=bounded_exp(math.fsum(timed) / len(timed)) if timed else None,
         moderated_by=prior.matrices if prior and interval else 0,
-        log_error=interval.error if interval else None,
+        log_error=interval.standard_error if interval else None,
         degrees=interval.degrees if interval else None,
     )
 
@@ -254,15 +256,15 @@ def _split_by_kind(pairs: Sequence[RoundPair]) -> tuple[list[Sides], list[Exclus
     counts = Counter(sides[0].kind for _, sides in judged if isinstance(sides, tuple))
     kind = max(SampleKind, key=lambda kind: counts[kind])
     usable: list[Sides] = []
-    unusable: list[Exclusion] = []
+    excluded: list[Exclusion] = []
     for pair, sides in judged:
         if isinstance(sides, str):
-            unusable.append(exclusion_of(pair, sides))
+            excluded.append(exclusion_of(pair, sides))
         elif sides[0].kind is not kind:
-            unusable.append(exclusion_of(pair, f"its values are of {sides[0].kind}, most others of {kind}"))
+            excluded.append(exclusion_of(pair, f"its values are of {sides[0].kind}, most others of {kind}"))
         else:
             usable.append(sides)
-    return usable, unusable
+    return usable, excluded
 
 
 def _verdict(interval: LogInterval | None, rounds: int, margin: float) -> tuple[Verdict, str]:
@@ -272,44 +274,11 @@ def _verdict(interval: LogInterval | None, rounds: int, margin: float) -> tuple[
     return verdict_on(interval.low, interval.high, margin=margin)
 
 
-def _main_exclusion_text(left_out: Iterable[Exclusion]) -> str:
+def _main_exclusion_text(excluded: Iterable[Exclusion]) -> str:
     """Describe what cost most of the rounds; a block that ran again cost none."""
-    reasons = Counter(exclusion.reason for exclusion in left_out if exclusion.reason != SUPERSEDED_BLOCK)
+    reasons = Counter(exclusion.reason for exclusion in excluded if exclusion.reason != SUPERSEDED_BLOCK)
     return f": {reasons.most_common(1)[0][0]}" if reasons else ""
 
 
 def _geometric_mean(logs: Sequence[float]) -> float | None:
     return math.exp(math.fsum(logs) / len(logs)) if logs else None
-
-
-def _exp(log: float) -> float:
-    """Return `math.exp`, without raising on intervals of absurd width."""
-    return math.exp(min(log, 700.0))
-
-
-def summarize_cell(values: Sequence[float]) -> CellSummary:
-    """Summarize rounds.
-
-    The interval is Student's t over the rounds' logarithms: that of their geometric mean, made wide enough to
-    hold their median.
-
-    Args:
-        values: at least one; without an interval where one is not above zero.
-    """
-    middle = median(values)
-    interval = _value_interval(values)
-    return CellSummary(
-        rounds=len(values),
-        median=middle,
-        low=min(values),
-        high=max(values),
-        ci_low=min(interval[0], middle) if interval else None,
-        ci_high=max(interval[1], middle) if interval else None,
-    )
-
-
-def _value_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    if len(values) < MIN_ROUNDS or min(values) <= 0:
-        return None
-    interval = log_interval([math.log(value) for value in values])
-    return bounded_exp(interval.low), bounded_exp(interval.high)

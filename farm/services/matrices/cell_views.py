@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import AttemptId, CellId, DeviceId, FactsId
 from farm.core.results.counted_rounds import best_of_rounds, rounds_of_one_build, rounds_of_one_kind
 from farm.core.results.pairing import block_key
-from farm.core.results.speedup import summarize_cell
+from farm.core.results.statistics.cell_summary import summarize_cell
 from farm.core.runs.measurement import COUNTED, Metric, Outcome
 from farm.services.matrices.cell_setups import cell_setups
 from farm.store.devices.devices import device_labels

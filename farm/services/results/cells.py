@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, FactsId, MatrixId
 from farm.core.results.counted_rounds import best_of_rounds, rounds_of_one_build, rounds_of_one_kind
-from farm.core.results.speedup import summarize_cell
+from farm.core.results.statistics.cell_summary import summarize_cell
 from farm.core.results.statistics.sessions import SessionSpread
 from farm.core.runs.measurement import CellSummary
 from farm.services.files.harnesses import adapter_of

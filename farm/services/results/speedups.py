@@ -171,6 +171,7 @@ class SpeedupInputs:
             speedup=result.ratio,
             speedup_of_all=result.ratio_of_all,
             excluded=len(result.excluded),
+            left_out=result.exclusion_counts,
             distance=pair_distance([pair.minutes_apart for pair in pairs]),
             interval=basis,
             margin=self.matrix.spec.equivalence_margin,

@@ -1,7 +1,6 @@
 """The tables at the end of a run."""
 
 import io
-import math
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from farm.cli.run.result import (
     too_few_rounds_text,
     value_table,
 )
-from farm.core.results.speedup import summarize_cell
 from farm.core.results.statistics.sessions import SessionSpread
 from farm.core.runs.measurement import CellSummary
 from farm.wire.documents.results.results import MetricView, ResultView
@@ -196,19 +194,3 @@ def test_too_few_rounds_are_said_and_so_is_nothing_at_all(capsys: pytest.Capture
 def test_the_document_has_matrix_results_and_speedups() -> None:
     document = result_document(matrix_view(), [result_view()], [speedup_view()])
     assert list(document.model_dump()) == ["matrix", "results", "speedups", "gate"]
-
-
-def test_a_level_has_an_interval_from_five_rounds_on_that_holds_its_median() -> None:
-    assert summarize_cell([1.0, 2.0, 3.0, 4.0]).ci_low is None
-    found = summarize_cell([10.0, 10.0, 10.0, 10.0, 90.0])
-    assert found.ci_low is not None
-    assert found.ci_high is not None
-    assert found.ci_low <= found.median == 10.0 <= found.ci_high
-    assert summarize_cell([1.0, 2.0, 0.0, 4.0, 5.0]).ci_low is None
-
-
-def test_the_interval_is_students_over_the_logarithms() -> None:
-    """Logarithms 0, 1, 2, 3, 4: mean 2, standard error sqrt(0.5), t 2.776 with 4 degrees of freedom."""
-    found = summarize_cell([math.exp(power) for power in range(5)])
-    assert found.ci_low == pytest.approx(math.exp(2 - 2.776445 * math.sqrt(0.5)), rel=1e-6)
-    assert found.ci_high == pytest.approx(math.exp(2 + 2.776445 * math.sqrt(0.5)), rel=1e-6)

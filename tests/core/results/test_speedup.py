@@ -272,7 +272,7 @@ def test_what_is_left_out_is_told_by_side_and_reason_with_the_ratio_of_all() -> 
     throttled = Quality.THROTTLED
     candidate = [*(value(index, 1e6) for index in range(5)), value(5, 2e6, quality=throttled)]
     answer = compared(baseline, candidate)
-    assert [(part.side, part.reason, part.blocks) for part in answer.left_out] == [
+    assert [(part.side, part.reason, part.blocks) for part in answer.exclusion_counts] == [
         (Side.CANDIDATE, "the candidate is throttled", 1),
         (Side.CANDIDATE, "the candidate has no measurement", 1),
     ]

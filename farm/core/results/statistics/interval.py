@@ -26,7 +26,7 @@ class LogInterval:
     #: The smallest true difference that so many rounds would probably show.
     detectable: float
     #: The standard error of the mean, moderated and widened, and its degrees of freedom.
-    error: float
+    standard_error: float
     degrees: float
 
     @property
@@ -107,7 +107,7 @@ def interval_of_mean(
         high=mean + half,
         p_value=_p_value(mean, error, degrees),
         detectable=factor * planned_error,
-        error=error,
+        standard_error=error,
         degrees=degrees,
     )
 

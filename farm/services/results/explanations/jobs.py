@@ -159,5 +159,5 @@ def _left_out_reason(
     if run is None or cell.baseline_index is None:
         return None
     inputs = compared_cells(connection, matrix, {cell.cell_id: cell})[cell.cell_id]
-    left_out = inputs.means().excluded
-    return next((skip.reason for skip in left_out if block_key(skip) == block_key(run)), None)
+    excluded = inputs.means().excluded
+    return next((pair.reason for pair in excluded if block_key(pair) == block_key(run)), None)

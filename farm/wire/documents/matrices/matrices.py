@@ -19,7 +19,7 @@ from farm.core.models.variant import (
 )
 from farm.core.results.looks.basis import IntervalBasis
 from farm.core.results.metric_comparison import MetricComparison
-from farm.core.results.speedup import LeftOut
+from farm.core.results.speedup import ExclusionCount
 from farm.core.results.statistics.families import AlarmShare
 from farm.core.results.statistics.gate import GateOutcome
 from farm.core.results.statistics.pair_distance import PairDistance
@@ -231,7 +231,7 @@ class SpeedupView(CellSetup):
     pairs: int
     excluded: int
     #: The reasons why rounds are left out, and of which side they are.
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[ExclusionCount, ...]
     #: The speedup over all rounds in which both sides were timed, those that are left out among them; and
     #: whether it differs from `speedup` by more than half of the interval's width.
     speedup_of_all: float | None
@@ -247,7 +247,7 @@ class SpeedupView(CellSetup):
     #: Nanoseconds, geometric means over the rounds that entered.
     baseline_ns: float | None
     candidate_ns: float | None
-    #: Candidate minus baseline: negative when the candidate is quicker.
+    #: Candidate minus baseline: negative when the candidate is faster.
     difference_ns: float | None
     #: The shortest iterations over the rounds that entered; None where the harness prints none.
     baseline_min_ns: float | None

@@ -201,7 +201,7 @@ class SpeedupRow(Wire):
     baseline_settings: JsonText
     harness: str
     program_digest: Digest
-    #: Baseline time over candidate time, geometric mean over rounds: above 1, the candidate is quicker.
+    #: Baseline time over candidate time, geometric mean over rounds: above 1, the candidate is faster.
     speedup: float | None
     #: The confidence interval of the speedup: 95 % over all looks together.
     ci_low: float | None

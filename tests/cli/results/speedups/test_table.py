@@ -4,7 +4,7 @@ from farm.cli.results.speedups.pivot import pivot_tables
 from farm.cli.results.speedups.table import speedup_table
 from farm.core.results.metric_comparison import MetricComparison
 from farm.core.results.pairing import Side
-from farm.core.results.speedup import LeftOut
+from farm.core.results.speedup import ExclusionCount
 from farm.core.results.statistics.families import alarm_share
 from farm.core.runs.measurement import Better, Verdict
 from farm.presentation.speedup_blocks import with_short_labels
@@ -15,7 +15,7 @@ UNFINISHED = speedup_view(
     candidate="int8-core lite",
     rounds=4,
     excluded=1,
-    left_out=[LeftOut(side=Side.CANDIDATE, reason="the candidate is throttled", blocks=1)],
+    left_out=[ExclusionCount(side=Side.CANDIDATE, reason="the candidate is throttled", blocks=1)],
     speedup_of_all=2.28,
     p_value=None,
     ci_low=None,
@@ -186,8 +186,8 @@ def test_what_is_left_out_follows_with_its_reason_and_what_it_would_change() -> 
     view = speedup_view(
         excluded=3,
         left_out=[
-            LeftOut(side=Side.CANDIDATE, reason="the candidate is throttled", blocks=2),
-            LeftOut(side=Side.BASELINE, reason="the baseline has no measurement", blocks=1),
+            ExclusionCount(side=Side.CANDIDATE, reason="the candidate is throttled", blocks=2),
+            ExclusionCount(side=Side.BASELINE, reason="the baseline has no measurement", blocks=1),
         ],
         speedup_of_all=2.05,
         selection_matters=True,
@@ -201,7 +201,7 @@ def test_what_is_left_out_follows_with_its_reason_and_what_it_would_change() -> 
 
 
 def test_rounds_without_a_time_change_no_number_and_are_one_line_for_all_their_candidates() -> None:
-    missing = [LeftOut(side=Side.BASELINE, reason="the baseline has no measurement", blocks=1)]
+    missing = [ExclusionCount(side=Side.BASELINE, reason="the baseline has no measurement", blocks=1)]
     views = [
         speedup_view(cell_id=number, candidate=name, speedup=ratio, left_out=missing, speedup_of_all=ratio)
         for number, (name, ratio) in enumerate({"int8": 2.31, "float16": 1.18}.items(), start=1)

@@ -38,7 +38,7 @@ def compared(*logs: float) -> Comparison:
         ci_low=math.exp(interval.low),
         ci_high=math.exp(interval.high),
         rounds=len(logs),
-        log_error=interval.error,
+        log_error=interval.standard_error,
         degrees=interval.degrees,
     )
 

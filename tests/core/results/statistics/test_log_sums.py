@@ -29,7 +29,7 @@ def test_joined_sums_have_the_interval_of_all_logarithms(groups: list[list[tuple
         assert its.mean == pytest.approx(exact.mean, abs=1e-9)
         # Squared logarithms are up to ln(1e9)**2 = 430 here. Rounded to 2e-16 of that, the variance of equal
         # ratios may be 1e-13 instead of 0, and their error 3e-7.
-        assert its.error == pytest.approx(exact.error, rel=1e-6, abs=1e-6)
+        assert its.standard_error == pytest.approx(exact.standard_error, rel=1e-6, abs=1e-6)
 
 
 def test_equal_speedups_have_an_interval_without_width() -> None:
