@@ -242,10 +242,11 @@ def speedup_of(
 
 def pair_variance(pairs: Iterable[RoundPair]) -> PastVariance | None:
     """Return the variance of the log ratios of a pair, for comparisons to come; None with too few rounds."""
-    logs = paired_means(list(pairs), ()).log_ratios
-    if len(logs) < MIN_ROUNDS:
+    means = paired_means(list(pairs), ())
+    if means.rounds < MIN_ROUNDS:
         return None
-    return PastVariance(variance=mean_and_variance(logs)[1], degrees=len(logs) - 1)
+    log_ratios = means.log_ratios
+    return PastVariance(variance=mean_and_variance(log_ratios)[1], degrees=len(log_ratios) - 1)
 
 
 def _split_by_kind(pairs: Sequence[RoundPair]) -> tuple[list[Sides], list[Exclusion]]:

@@ -1,12 +1,13 @@
 import math
 from dataclasses import replace
+from random import Random
 
 import pytest
 
 from farm.core.base.ids import FactsId
 from farm.core.devices.controls import ControlLevel
 from farm.core.results.pairing import OTHER_BUILD, RoundPair, Side, join_duplicates, paired_rounds
-from farm.core.results.speedup import Speedup, Verdict, paired_means, speedup, speedup_of
+from farm.core.results.speedup import Speedup, Verdict, pair_variance, paired_means, speedup, speedup_of
 from farm.core.runs.measurement import Quality, SampleKind
 from tests.support.sample_measurement import MeasuredValue
 
@@ -325,6 +326,21 @@ def test_a_duplicate_has_a_pair_in_each_block_of_its_baseline() -> None:
     assert (result.rounds, result.pairs) == (5, 14)
     assert [(each.round, each.block) for each in result.excluded] == [(4, 2)]
     assert result.ci_low is not None
+
+
+def test_the_variance_of_a_pair_is_known_from_five_rounds_on_however_many_blocks_they_have() -> None:
+    random = Random(1)
+    baseline, duplicate = (
+        [value(round, random.uniform(1e6, 1.1e6), block=block) for round in range(5) for block in range(3)]
+        for _ in range(2)
+    )
+    few, _ = paired_rounds(baseline[:12], duplicate[:12])
+    enough, _ = paired_rounds(baseline, duplicate)
+    assert pair_variance(few) is None, "12 pairs, but of 4 rounds"
+    assert speedup(few).ci_low is None, "nor do they make an interval"
+    variance = pair_variance(enough)
+    assert variance is not None
+    assert variance.degrees == 14
 
 
 def test_a_candidate_that_was_never_measured_is_left_out_once_a_round() -> None:
