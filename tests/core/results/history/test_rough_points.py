@@ -124,6 +124,15 @@ def test_errors_beyond_all_noise_are_not_believed_and_stop_nothing() -> None:
     assert (change.cause, dict(change.scope)) == (Cause.DRIFT, {"network": "n0", "variant": "int8"})
 
 
+def test_a_new_program_is_found_where_the_file_has_no_rows_of_baselines() -> None:
+    shift = Shift(day=DAY, delta=0.1, holds_for=lambda device, network, variant: variant != "base")
+    versions = {("program", "", "", ""): ((DAY, "program-2"),)}
+    rows = rows_of(Sketch(days=36, networks=1, shifts=(shift,), versions=versions))
+    compared = [row for row in rows if row["variant"] != "base"]
+    (change,) = detect(point_table(text_of(compared)).points)
+    assert (change.cause, dict(change.scope)) == (Cause.PROGRAM, {"program": "program-2"})
+
+
 def test_levels_that_never_move_have_no_change() -> None:
     rows = rows_of(Sketch(days=30, networks=1, noise=0.0, wander=0.0))
     assert detect(point_table(text_of(rows)).points) == []

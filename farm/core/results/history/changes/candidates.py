@@ -236,6 +236,8 @@ class CandidateFinder:
                     for row, tick in changed.items()
                     if (baseline := self._catalog.baseline_of(row)) is not None
                 }
+                if not changed:
+                    continue
                 scope = {**scope, "variant": BASELINE}
             yield Candidate(
                 cause=known.cause,
