@@ -216,6 +216,8 @@ class CandidateFinder:
         scopes: Iterable[tuple[dict[str, str], Mapping[int, Difference]]],
     ) -> Iterable[Candidate]:
         sign = -1.0 if is_baseline else 1.0
+        # Series of a scope without sessions that can be compared belong to it, too.
+        unknown = tick_by_row.keys() - evidence.keys()
         for place, (scope, rows) in enumerate(scopes):
             is_whole = place == 0 and not (is_baseline and known.cause is not Cause.FILE)
             has_one_baseline = len({self._catalog.series[row].group for row in rows}) == 1
@@ -226,9 +228,10 @@ class CandidateFinder:
             mean = self._mean(rows, tick_by_row, is_one=is_one, least_sure=least_sure)
             if mean is None:
                 continue
-            # Series of the scope without sessions that can be compared belong to it, too.
             changed = {
-                row: tick for row, tick in tick_by_row.items() if row in rows or self._is_in_scope(row, scope)
+                row: tick
+                for row, tick in tick_by_row.items()
+                if row in rows or (row in unknown and self._is_in_scope(row, scope))
             }
             if is_baseline:
                 changed = {

@@ -42,13 +42,18 @@ def groups_of(catalog: Catalog, rows: Iterable[int]) -> list[Group]:
         if len(members) > 1:
             scope = {"device": key[0], "network": key[1]}
             found.append(Group(scope, members, catalog.baseline_of(members[0])))
-    for slot in dict.fromkeys(series.slot for series in known if not series.is_baseline):
+    slots = list(dict.fromkeys(series.slot for series in known if not series.is_baseline))
+    for slot in slots:
         members = catalog.rows_by_slot[slot]
         if len(members) >= _LEAST_DEVICES:
             found.append(Group({"network": slot[0], "variant": slot[1]}, members))
-            everything = catalog.siblings_of(members)
-            if len(everything) > len(members):
-                by_network[slot[0], slot[2]] = everything
+    for network, variant, harness in reversed(slots):
+        members = catalog.rows_by_slot[network, variant, harness]
+        if (network, harness) in by_network or len(members) < _LEAST_DEVICES:
+            continue
+        everything = catalog.siblings_of(members)
+        if len(everything) > len(members):
+            by_network[network, harness] = everything
     return [*found, *(Group({"network": key[0]}, members) for key, members in by_network.items())]
 
 

@@ -219,8 +219,7 @@ class DeviceLevels:
         """Return the strongest step of each device in its latest sessions."""
         after, sessions = np.array(_AFTER)[:, None], self.sessions[devices]
         days, is_known = self.days[devices].astype(np.float64), self._is_known(sessions)
-        window = slice(-_WINDOW, None)
-        shared = self.shared[devices]
+        shared, window = self.shared[devices], slice(-_WINDOW, None)
         size, error = steps(shared[:, window], days[:, window], is_known[:, window], _AFTER, self._wander)
         is_possible = sessions >= after + _LEAST_BEFORE
         self._steps[:, devices, -1] = np.where(is_possible, size / error, np.nan)
@@ -232,38 +231,39 @@ class DeviceLevels:
         z = normal_scores(size / wide, spread.degrees)
         least = np.where(np.abs(size) >= _LARGE, _LEAST_AFTER, _LEAST_AFTER_SMALL)
         is_possible &= (sessions >= after + _LEAST_BEFORE_SCAN) & (after >= least)
-        is_possible &= self._is_confirmed(devices, size)
-        z = np.where(is_possible, z, 0.0)
+        z = np.where(self._is_confirmed(devices, size, is_possible), z, 0.0)
         best = np.abs(z).argmax(axis=0)
         ordinal = np.arange(len(devices))
         return LevelSteps(z[best, ordinal], size[best, ordinal], np.array(_AFTER)[best])
 
-    def _is_confirmed(self, devices: Ints, size: Floats) -> Bools:
-        """Return whether all sessions after a step moved by a share of it, or of many three of four.
+    def _is_confirmed(self, devices: Ints, size: Floats, is_possible: Bools) -> Bools:
+        """Return which possible steps all sessions since confirm by a share of it, or of many three of four.
 
         Single hot sessions are no step, and where there are many of them, some follow each other: there, a
         step needs more sessions.
         """
+        confirmed, least = np.zeros(size.shape, dtype=bool), np.zeros(size.shape)
+        for place in np.flatnonzero(is_possible.any(axis=1)):
+            after, wide = _AFTER[place], np.abs(size[place])
+            base = row_medians(self.shared[devices, -after - _LEAST_BEFORE : -after])[0]
+            moved = np.sign(size[place])[:, None] * (self.shared[devices, -after:] - base[:, None])
+            least[place] = np.sort(moved, axis=1)[:, after // _ONE_OF if after > _ALL_CONFIRM else 0]
+            middle, held = row_medians(moved)[0], row_medians(moved[:, -_LATEST_HELD:])[0]
+            confirmed[place] = is_possible[place] & (least[place] >= _CONFIRMING_SHARE * wide)
+            confirmed[place] &= (middle >= _MIDDLE_SHARE * wide) & (held >= _HELD_SHARE * wide)
+        if not confirmed.any():
+            return confirmed
         levels = np.where(self._is_known(self.sessions), self.shared, np.nan)
         before = np.lib.stride_tricks.sliding_window_view(levels[:, :-1], _LEAST_BEFORE, axis=1)
         apart = levels[:, _LEAST_BEFORE:] - row_medians(before)[0]
         is_known = ~np.isnan(apart)
-        confirmed = np.zeros(size.shape, dtype=bool)
-        for place, after in enumerate(_AFTER):
-            sign = np.sign(size[place])[:, None]
-            base = np.median(self.shared[devices, -after - _LEAST_BEFORE : -after], axis=1)
-            moved = sign * (self.shared[devices, -after:] - base[:, None])
-            least = np.sort(moved, axis=1)[:, after // _ONE_OF if after > _ALL_CONFIRM else 0]
-            middle, held = np.median(moved, axis=1), np.median(moved[:, -_LATEST_HELD:], axis=1)
-            wide = np.abs(size[place])
-            is_able = (least >= _CONFIRMING_SHARE * wide) & (middle >= _MIDDLE_SHARE * wide)
-            is_able &= held >= _HELD_SHARE * wide
-            for at in np.flatnonzero(is_able):
-                is_far = sign[at] * apart[:, :-after] >= least[at]
-                usual = (1.0 + is_far.sum()) / (1.0 + is_known[:, :-after].sum())
-                own = is_far[devices[at]].sum(), is_known[devices[at], :-after].sum()
-                chance = (own[0] + _PRIOR_SESSIONS * usual) / (own[1] + _PRIOR_SESSIONS)
-                confirmed[place, at] = chance**after <= _BY_CHANCE
+        for place, at in np.argwhere(confirmed):
+            after = _AFTER[place]
+            is_far = np.sign(size[place, at]) * apart[:, :-after] >= least[place, at]
+            usual = (1.0 + is_far.sum()) / (1.0 + is_known[:, :-after].sum())
+            own = is_far[devices[at]].sum(), is_known[devices[at], :-after].sum()
+            chance = (own[0] + _PRIOR_SESSIONS * usual) / (own[1] + _PRIOR_SESSIONS)
+            confirmed[place, at] = chance**after <= _BY_CHANCE
         return confirmed
 
     def sessions_since(self, device: int, length: int) -> int:

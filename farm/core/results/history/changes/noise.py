@@ -36,11 +36,12 @@ def row_medians(values: Floats) -> tuple[Floats, Ints]:
     """Return the median of each row without its NaN, and how many values it is of; NaN for none."""
     if not values.shape[-1]:
         return np.full(values.shape[:-1], np.nan), np.zeros(values.shape[:-1], dtype=np.int64)
-    ordered = np.sort(values, axis=-1)
-    counts = np.sum(~np.isnan(values), axis=-1)
-    places = np.stack([np.maximum((counts - 1) // 2, 0), np.minimum(counts // 2, values.shape[-1] - 1)], -1)
-    middle = np.take_along_axis(ordered, places, axis=-1).mean(axis=-1)
-    return np.where(counts > 0, middle, np.nan), counts.astype(np.int64)
+    # NaN are sorted behind all values: the first of none is NaN.
+    ordered = np.sort(values, axis=-1).reshape(-1, values.shape[-1])
+    counts = (~np.isnan(ordered)).sum(axis=1)
+    rows = np.arange(len(ordered))
+    low, high = ordered[rows, np.maximum(counts - 1, 0) // 2], ordered[rows, counts // 2]
+    return ((low + high) / 2).reshape(values.shape[:-1]), counts.reshape(values.shape[:-1])
 
 
 def deviations(values: Floats) -> Floats:
