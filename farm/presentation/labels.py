@@ -11,6 +11,8 @@ from farm.wire.documents.matrices.cell_setup import CellSetup
 _NAMED = ("target", "backend")
 #: Fields of the model file that are named unless they have the usual value.
 _USUAL = {"memory_format": "contiguous", "target": "cpu"}
+#: Names that are listed in one line at most.
+_NAMES_SHOWN = 8
 
 
 class NamedDevice(Protocol):
@@ -25,6 +27,12 @@ class NamedDevice(Protocol):
 def device_name(row: NamedDevice) -> str:
     """Return the label of the row's device, which no other device has, or its id without one."""
     return row.device_label or row.device_id or EMPTY_CELL
+
+
+def names_text(names: Sequence[str]) -> str:
+    """Return names in one line: the first ones, and how many more there are."""
+    more = len(names) - _NAMES_SHOWN
+    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def short_labels(labels: Iterable[str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ import typer
 from farm.cli.jobs.pending import matrix_why
 from farm.cli.matrices.file import send_file
 from farm.cli.matrices.plan import plan
+from farm.cli.matrices.rejections import rejections
 from farm.cli.matrices.report import (
     cancellation,
     failures,
@@ -19,7 +20,6 @@ from farm.cli.matrices.report import (
     log_hint,
     matrix_report,
     matrix_table,
-    rejections,
 )
 from farm.cli.matrices.standing import stand, standing
 from farm.cli.matrices.watch import watch_changes, watch_matrix
@@ -127,7 +127,7 @@ def watch_command(
 
     Example: farm matrix watch 3
     """
-    check_gate_is_watched(gate, watch=True, summary=summary)
+    check_gate_is_watched(gate, watch=True, summary=summary, as_json=as_json)
     if as_json and gate is not None:
         hint = "`farm speedups MATRIX --gate not-slower` asks a finished matrix"
         raise InvalidInput("--json of `farm matrix watch` prints changes, which no gate judges", hint=hint)

@@ -14,12 +14,10 @@ from farm.cli.shell.output import print_notice, show
 from farm.cli.shell.tables import Listing, name, number, prose
 from farm.core.matrices.estimate import EstimateBasis
 from farm.core.matrices.matrix import RejectionKind, key_text
-from farm.presentation.labels import device_name
+from farm.presentation.labels import device_name, names_text
 from farm.presentation.text import device_kind, elapsed_range, plural, plural_range, range_text
 from farm.wire.documents.matrices.plans import MatrixPlanView, PlannedDevice, RejectedGroup
 
-#: Cells named for each reason; the rest are counted.
-_CELLS_SHOWN = 8
 _BASIS_TEXT = {
     EstimateBasis.SERIES: "runs of the same series",
     EstimateBasis.DEVICE_MODEL: "runs of that model with these settings on that device model",
@@ -85,7 +83,7 @@ def _comparison(view: MatrixPlanView) -> Iterator[str]:
     else:
         yield f"each cell is compared to the same one with {values}"
     if view.uncompared:
-        yield f"not compared, as their baseline cannot run: {_names_text(view.uncompared)}"
+        yield f"not compared, as their baseline cannot run: {names_text(view.uncompared)}"
 
 
 def _starts(view: MatrixPlanView) -> Iterator[str]:
@@ -145,12 +143,7 @@ def _rejected(groups: Sequence[RejectedGroup]) -> Iterator[str]:
         word = "excluded" if group.rejection is RejectionKind.EXCLUDED else "cannot run"
         where = f" on {', '.join(group.device_names)}" if group.device_ids else ""
         hint = f" (hint: {group.hint})" if group.hint else ""
-        yield f"{word}{where}: {_names_text(group.labels)}: {group.reason}{hint}"
-
-
-def _names_text(labels: Sequence[str]) -> str:
-    more = len(labels) - _CELLS_SHOWN
-    return ", ".join(labels[:_CELLS_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        yield f"{word}{where}: {names_text(group.labels)}: {group.reason}{hint}"
 
 
 def _time(view: MatrixPlanView) -> str:

@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from farm.cli.matrices.rejections import missing_cells, not_run_table, rejections
 from farm.cli.shell.next_steps import farm_command
 from farm.cli.shell.tables import Listing, name, number, prose
 from farm.core.base.ids import DeviceId
@@ -32,7 +33,6 @@ from farm.wire.documents.matrices.matrices import (
     JobView,
     MatrixSummary,
     MatrixView,
-    Rejection,
 )
 from farm.wire.documents.results.results import MetricView
 
@@ -243,7 +243,7 @@ def _progress_text(view: MatrixSummary) -> str:
 
 
 def failures(view: MatrixView) -> Iterator[str]:
-    """Return one line for each cell with problems, and each rejected cell that does not want a file."""
+    """Return one line for each cell with problems, and for rejected cells that do not want a file."""
     yield from (_failure_text(cell) for cell in view.cell_list if cell.problems)
     yield from rejections(view, without_missing=True)
 
@@ -256,31 +256,6 @@ def _failure_text(cell: CellView) -> str:
     more = len(cell.problems) - 1
     others = f"; {plural(more, 'other reason')}" if more else ""
     return f"{device_name(cell)}, {cell.label}: {counts_text({**failed, **left_out})} ({worst}{others})"
-
-
-def missing_cells(view: MatrixView) -> list[Rejection]:
-    """Return the cells that are not run because a file is missing."""
-    return [rejected for rejected in view.rejected_list if rejected.kind.wants_file]
-
-
-not_run_table = Listing[Rejection](
-    name("cell", lambda cell: cell.label),
-    name("device", device_name, is_shown=lambda rows: any(row.device_id for row in rows)),
-    name("result", lambda cell: "not run"),
-    prose("why", lambda cell: cell.reason),
-)
-
-
-def rejections(view: MatrixView, *, without_missing: bool = False) -> Iterator[str]:
-    """Return one line for each rejected cell, which has no jobs."""
-    for rejected in view.rejected_list:
-        if rejected.kind.wants_file and without_missing:
-            continue
-        where = f"{device_name(rejected)}, " if rejected.device_id else ""
-        what = "not run" if rejected.kind.wants_file else "no jobs"
-        yield f"{where}{rejected.label}: {what}, {rejected.reason}"
-    if more := view.rejected - len(view.rejected_list):
-        yield f"{more} more: GET /api/v1/matrices/{view.matrix_id}/rejected?after=INDEX returns all"
 
 
 def log_hint(jobs: Sequence[JobView]) -> str | None:

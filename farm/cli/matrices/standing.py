@@ -1,5 +1,8 @@
 """`farm matrix stand` and `farm matrix standing`: matrices that the farm keeps measuring."""
 
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -14,7 +17,8 @@ from farm.cli.shell.tables import Listing, name, number, prose, sections, sheet
 from farm.client.farm_client import FarmClient
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import InvalidInput, NotFound
-from farm.presentation.labels import device_name
+from farm.core.matrices.standing import Coverage
+from farm.presentation.labels import device_name, names_text
 from farm.presentation.text import counts_text, local_time_text, plural
 from farm.wire.documents.matrices.standing import (
     CoverageCounts,
@@ -100,13 +104,35 @@ def standing_report(view: StandingView) -> RenderableType:
             ]
         ),
         _device_table(view.devices) if view.devices else None,
-        _uncovered_table(view.uncovered) if view.uncovered else None,
+        _uncovered_table(_together(view.uncovered)) if view.uncovered else None,
     )
 
 
 def cells_text(cells: CoverageCounts) -> str:
     """Return `40 measured, 2 skipped`."""
     return counts_text({word: count for word, count in cells.model_dump().items() if count}) or "no cells"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _UncoveredCells:
+    """Cells of a device without a measurement that counts, for the same reason."""
+
+    device: str
+    coverage: Coverage
+    why: str
+    labels: Sequence[str]
+
+
+def _together(cells: Sequence[UncoveredCell]) -> list[_UncoveredCells]:
+    """Return cells of a device with the same reason together."""
+    labels: defaultdict[tuple[str, Coverage, str], list[str]] = defaultdict(list)
+    for cell in cells:
+        device = "all" if cell.device_id is None else device_name(cell)
+        labels[device, cell.coverage, _why(cell)].append(cell.label)
+    return [
+        _UncoveredCells(device=device, coverage=coverage, why=why, labels=own)
+        for (device, coverage, why), own in labels.items()
+    ]
 
 
 def _why(cell: UncoveredCell) -> str:
@@ -134,9 +160,9 @@ _device_table = Listing[CoveredDevice](
     number("rejected", lambda device: device.cells.rejected),
 )
 
-_uncovered_table = Listing[UncoveredCell](
-    name("device", lambda cell: "all" if cell.device_id is None else device_name(cell)),
-    name("cell", lambda cell: cell.label),
-    name("state", lambda cell: cell.coverage),
-    prose("why", _why),
+_uncovered_table = Listing[_UncoveredCells](
+    name("device", lambda cells: cells.device),
+    prose("cell", lambda cells: names_text(cells.labels)),
+    name("state", lambda cells: cells.coverage),
+    prose("why", lambda cells: cells.why),
 )

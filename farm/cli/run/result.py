@@ -5,7 +5,8 @@ from itertools import chain, groupby
 
 from rich.text import Text
 
-from farm.cli.matrices.report import metric_table, missing_cells, not_run_table
+from farm.cli.matrices.rejections import missing_cells, not_run_table
+from farm.cli.matrices.report import metric_table
 from farm.cli.results.speedups.command import print_speedups
 from farm.cli.shell.next_steps import farm_command
 from farm.cli.shell.output import first_rows, out, print_notice

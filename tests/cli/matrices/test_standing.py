@@ -4,7 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from farm.cli.matrices.standing import standing_report
+from farm.wire.documents.matrices.standing import CoverageCounts, StandingView, UncoveredCell
 from tests.cli.matrices.test_matrix import MATRIX, Measured, document, measured, original, run
+from tests.cli.shell.test_tables import shown
+from tests.support.sample_views import NOON
 
 __all__ = ["measured", "original"]
 STANDING = """\
@@ -31,6 +35,46 @@ def test_a_matrix_stands_until_it_is_ended(
     (listed_one,) = document(capsys, "matrix", "standing")
     assert document(capsys, "matrix", "standing", "small", "--end") == listed_one
     assert document(capsys, "matrix", "standing") == []
+
+
+def test_cells_of_a_device_with_one_reason_are_one_row_of_its_coverage() -> None:
+    def cell(label: str, device: str | None, coverage: str, reason: str) -> dict[str, object]:
+        return {
+            "device_id": device,
+            "device_label": None,
+            "label": label,
+            "coverage": coverage,
+            "reason": reason,
+        }
+
+    cells = [
+        cell(f"int8 {backend}", device, coverage, reason)
+        for backend in ("cpu", "nnapi")
+        for device, coverage, reason in (
+            ("phone-1", "queued", "its jobs are queued or run"),
+            (None, "rejected", "no such file"),
+        )
+    ]
+    view = StandingView(
+        standing_id=1,
+        name="nightly",
+        harness="hash_bench",
+        schedule=None,
+        next_due_at=None,
+        submitted_by="ann",
+        created_at=NOON,
+        changed_at=NOON,
+        problem=None,
+        cells=CoverageCounts(queued=2, rejected=2),
+        devices=(),
+        uncovered=[UncoveredCell.model_validate(one) for one in cells],
+        more_uncovered=0,
+        last_matrix_id=None,
+    )
+    assert [" ".join(line.split()) for line in shown(standing_report(view), 100)[-2:]] == [
+        "phone-1 int8 cpu, int8 nnapi queued its jobs are queued or run",
+        "all int8 cpu, int8 nnapi rejected no such file",
+    ]
 
 
 def test_what_stands_under_no_such_name_has_a_hint(

@@ -11,13 +11,13 @@ from farm.cli.files.variant_report import variant_table
 from farm.cli.jobs.job import job_headline
 from farm.cli.matrices.matrix import submission_text
 from farm.cli.matrices.plan import device_table
+from farm.cli.matrices.rejections import rejections
 from farm.cli.matrices.report import (
     cancellation,
     failures,
     job_table,
     matrix_report,
     matrix_table,
-    rejections,
 )
 from farm.cli.shell import tables
 from farm.core.base.ids import DeviceId
@@ -221,7 +221,7 @@ def test_a_running_matrix_shows_progress_cells_and_what_went_wrong() -> None:
         "Only 1 of 8 cells are shown.",
         "time = median over rounds; `farm speedups` compares geometric means, which differ from it.",
         "phone-1, float32 lite: 1 failed (the program died of signal 11)",
-        "phone-2, float32 lite: no jobs, excluded",
+        "float32 lite on phone-2: no jobs, excluded",
     ]
 
 
@@ -265,6 +265,34 @@ def test_a_cell_without_its_file_is_a_row_that_is_not_run() -> None:
         "phone-1, float32 lite: 1 failed (the program died of signal 11)",
     ]
     assert list(rejections(view)) == ["int8-core: not run, it is not registered"]
+
+
+def test_cells_that_do_not_run_for_one_reason_are_named_together() -> None:
+    def rejected(label: str, device: str | None, reason: str) -> dict[str, object]:
+        kind = "no_variant" if "registered" in reason else "no_program"
+        return {
+            "device_id": device,
+            "device_label": None,
+            "label": label,
+            "kind": kind,
+            "reason": reason,
+        }
+
+    cells = [
+        rejected(f"{precision} {backend}", device, reason)
+        for precision, device, reason in (
+            ("int4", None, "net/int4 is not registered"),
+            ("int8", "phone-1", "no program"),
+            ("int8", "phone-2", "no program"),
+        )
+        for backend in ("cpu", "nnapi")
+    ]
+    view = matrix_view(cell_list=(), rejected=7, rejected_list=cells)
+    assert list(rejections(view)) == [
+        "int4 cpu, int4 nnapi: not run, net/int4 is not registered",
+        "int8 cpu, int8 nnapi on phone-1, phone-2: no jobs, no program",
+        "1 more: GET /api/v1/matrices/3/rejected?after=INDEX returns all",
+    ]
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
