@@ -1,5 +1,6 @@
 """`--gate`: what every comparison must show, for scripts that ask for a yes or no."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from farm.cli.shell.output import print_notice, print_unchanged
 from farm.core.base.units import ratio_text, share_of_percent
 from farm.core.errors import FarmUnreachable, InvalidInput
 from farm.core.matrices.matrix import MAX_ROUNDS, USUAL_ROUNDS, RejectionKind
-from farm.core.results.statistics.gate import GateOutcome, judge_gate
+from farm.core.results.statistics.gate import GATE_ERROR, GateOutcome, judge_gate
 from farm.core.runs.measurement import DEFAULT_MARGIN, MIN_ROUNDS
 from farm.presentation.labels import device_name
 from farm.presentation.text import plural, speedup_text
@@ -80,10 +81,11 @@ Summary = Annotated[
 def check_gate_is_watched(
     gate: Gate | None, *, watch: bool, summary: Path | None = None, as_json: bool = False
 ) -> None:
-    """Refuse a gate for numbers that are not waited for, and a summary of no gate or in the middle of JSON.
+    """Refuse a gate for numbers that are not waited for, and a summary that would not be written.
 
     Raises:
-        InvalidInput: there is a gate and no watching, a summary and no gate, or both go to stdout.
+        InvalidInput: there is a gate and no watching, a summary and no gate or no file for it, or both go to
+            stdout.
     """
     if gate is not None and not watch:
         raise InvalidInput("--gate asks for numbers that are not there yet", hint="add --watch")
@@ -93,6 +95,15 @@ def check_gate_is_watched(
         raise InvalidInput(
             "--json and --summary would both go to stdout", hint="name a file: --summary gate.md"
         )
+    # It is written after minutes of measuring.
+    if summary is not None and str(summary) != "-" and not _is_writable(summary):
+        raise InvalidInput(
+            f"--summary {summary} cannot be written", hint="name a file in a folder that exists"
+        )
+
+
+def _is_writable(file: Path) -> bool:
+    return not file.is_dir() and os.access(file if file.exists() else file.parent, os.W_OK)
 
 
 def deciding_rounds(rounds: object, gate: Gate | None, *, margin: object = None) -> object:
@@ -174,7 +185,19 @@ def _row_text(row: GateRowView, margin: float) -> str:
     if row.outcome is GateOutcome.SLOWER:
         return f"slower: {interval}, all of it below {allowed}"
     further = further_text(row.further_rounds, has_interval=row.ci_low is not None)
-    return f"undecided: {interval}, above {allowed} is needed{f'; {further}' if further else ''}"
+    wanted = _near_slower_text(row, margin) or f"above {allowed} is needed"
+    return f"undecided: {interval}, {wanted}{f'; {further}' if further else ''}"
+
+
+def _near_slower_text(row: GateRowView, margin: float) -> str:
+    """Return why a row whose whole interval is below the margin, `slower` in tables, is undecided yet."""
+    allowed = 1 / (1 + margin)
+    if row.outcome is not GateOutcome.UNDECIDED or row.ci_high is None or row.ci_high >= allowed:
+        return ""
+    return (
+        f"all of it below {ratio_text(allowed)}, but a gate calls slower only what chance shows in 1 of "
+        f"{1 / GATE_ERROR:.0f}"
+    )
 
 
 def further_text(rounds: int | None, *, has_interval: bool) -> str:
@@ -218,17 +241,17 @@ def summary_text(view: GateView) -> str:
         lines += [
             "| device | candidate | baseline | speedup | interval | rounds | gate |",
             "| --- | --- | --- | ---: | --- | ---: | --- |",
-            *(_summary_row(row) for row in view.rows),
+            *(_summary_row(row, view.margin) for row in view.rows),
             "",
         ]
     return "\n".join(lines)
 
 
-def _summary_row(row: GateRowView) -> str:
+def _summary_row(row: GateRowView, margin: float) -> str:
     speedup, _, interval = speedup_text(row.speedup, row.ci_low, row.ci_high).partition(", ")
     is_undecided = row.outcome is GateOutcome.UNDECIDED
     further = further_text(row.further_rounds, has_interval=row.ci_low is not None) if is_undecided else ""
-    answer = f"{row.outcome.replace('_', ' ')}{f', {further}' if further else ''}"
+    answer = ", ".join(filter(None, [row.outcome.replace("_", " "), _near_slower_text(row, margin), further]))
     cells = (device_name(row), row.candidate, row.baseline, speedup, interval, str(row.rounds), answer)
     return f"| {' | '.join(map(_escaped, cells))} |"
 

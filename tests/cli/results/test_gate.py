@@ -7,6 +7,7 @@ import pytest
 
 from farm.cli.results.gate import (
     Gate,
+    check_gate_is_watched,
     deciding_rounds,
     judge,
     parse_gate,
@@ -14,6 +15,7 @@ from farm.cli.results.gate import (
     summary_text,
     write_summary,
 )
+from farm.core.errors import InvalidInput
 from farm.core.matrices.matrix import RejectionKind
 from farm.core.matrices.rounds import SequentialRounds
 from farm.core.results.statistics.gate import GateOutcome
@@ -111,6 +113,27 @@ def test_an_undecided_gate_says_how_many_rounds_would_decide(capsys: pytest.Capt
     assert told[0].startswith(
         "gate not-slower=3%: int8|core on phone-1: undecided: 0.980x, 0.960x to 1.000x, "
     )
+
+
+def test_what_is_slower_in_tables_and_undecided_for_the_gate_says_why(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    view = judge(GATE, [row(0.85, 0.1)])
+    assert view.outcome is GateOutcome.UNDECIDED
+    print_gate(GATE, view)
+    why = "all of it below 0.971x, but a gate calls slower only what chance shows in 1 of 2000"
+    assert why in capsys.readouterr().err
+    assert why in summary_text(view)
+
+
+@pytest.mark.parametrize("place", [".", "absent/gate.md"])
+def test_a_summary_that_cannot_be_written_is_refused_before_anything_is_measured(
+    tmp_path: Path, place: str
+) -> None:
+    with pytest.raises(InvalidInput, match="cannot be written"):
+        check_gate_is_watched(GATE, watch=True, summary=tmp_path / place)
+    check_gate_is_watched(GATE, watch=True, summary=tmp_path / "gate.md")
+    assert not (tmp_path / "gate.md").exists()
 
 
 def test_a_gate_without_comparisons_says_that_there_are_none() -> None:
