@@ -74,10 +74,13 @@ def up(
 
     Example: farm up --virtual 2
     """
+    folder = (data or data_dir()).absolute()
+    # Before its modules are loaded, which takes most of the start.
+    print_notice(starting_message(folder))
     from farm.daemon import UpOptions, run
 
     config = farm_config(
-        data_dir=(data or data_dir()).absolute(),
+        data_dir=folder,
         bind=bind,
         port=port,
         agents_bind=agents_on,
@@ -109,6 +112,11 @@ def needs_virtual(nnapi: bool, virtual: int) -> bool:
             "--virtual-nnapi is for virtual devices, and there are none", hint="add --virtual 1"
         )
     return nnapi
+
+
+def starting_message(folder: Path) -> str:
+    """Return the message of a farm that is about to start."""
+    return f"Starting a farm in {folder}; its address follows, on an idle machine within 10 s."
 
 
 def startup_message(

@@ -21,7 +21,8 @@ def test_a_data_folder_that_cannot_be_made_is_named_with_a_hint(
 ) -> None:
     (tmp_path / "file").touch()
     assert up("--data", str(tmp_path / place)) == 2
-    error, hint = capsys.readouterr().err.splitlines()
+    said, error, hint = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"Starting a farm in {tmp_path / place};")
     assert error.startswith(f"error: the data folder {tmp_path / place} cannot be used: ")
     assert "--data" in hint
 

@@ -90,7 +90,9 @@ def test_the_two_terminals_can_be_typed_after_an_installation(
     first, second = re.findall(r"^```\n(\. .*?)^```", README, re.MULTILINE | re.DOTALL)
     environment = {"FARM_PORT": "0", "PATH": path, "COLUMNS": "80"}
     with console(tmp_path, environment=environment, command_s=1500.0) as terminals:
-        terminals.play(Step(command=f"bash -ec '{first}' &", expected="The farm listens at ...\n..."))
+        terminals.play(
+            Step(command=f"bash -ec '{first}' &", expected="Starting ...\nThe farm listens at ...\n...")
+        )
         # A reader is slower than a test: by then the devices are there, and `farm run` finds them.
         there = """[ "$(farm device list --json | grep -c '"device_model": "')" = 2 ]"""
         wait = f". .venv/bin/activate; until {there}; do sleep 1; done"

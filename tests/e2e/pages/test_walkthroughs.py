@@ -76,7 +76,7 @@ def test_a_laptop_logs_in_and_measures_as_its_page_says(desk: Path, short_path: 
         server.play(Step(command=create.format("admin", "bo", "bo.token"), expected="..."))
         server.play(Step(command=create.format("submitter", "ann", "ann.token"), expected="..."))
         up = f"{lab} FARM_REQUIRE_TOKENS=1 FARM_UNCONFINED_VIRTUAL=1 FARM_PORT={port} farm up --virtual 1 &"
-        server.play(Step(command=up, expected="The farm listens at ...\n..."))
+        server.play(Step(command=up, expected="Starting ...\nThe farm listens at ...\n..."))
         here = {**said_here(desk), "https://farm.lab": f"http://127.0.0.1:{port}"}
         environment = {**ENVIRONMENT, "XDG_CONFIG_HOME": str(desk / ".config")}
         with console(desk, environment=environment, here_by_said=here) as opened:
