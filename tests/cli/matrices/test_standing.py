@@ -98,7 +98,7 @@ def test_a_wrong_schedule_is_told_with_its_line(
     file = tmp_path / "nightly.yaml"
     file.write_text(MATRIX + "schedule: every night\n")
     assert run("matrix", "stand", file) == 2
-    assert "nightly.yaml, line 12: schedule: 2 fields" in capsys.readouterr().err
+    assert "nightly.yaml, line 12: schedule: five fields are needed, not 2" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

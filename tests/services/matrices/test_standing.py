@@ -268,7 +268,7 @@ def _break(connection: Connection, name: str) -> None:
 @pytest.mark.parametrize(
     ("schedule", "message"),
     [
-        ("0 2 * *", "4 fields"),
+        ("0 2 * *", "five fields are needed, not 4"),
         ("0 2 * * 1", "weekdays are named"),
         ("61 2 * * *", "61"),
         ("0 2 30 feb *", "no such time"),
@@ -375,5 +375,9 @@ def test_a_skip_that_ended_since_may_stand_in_the_file_and_no_new_one_may(
 
 
 def test_a_wrong_field_of_a_schedule_is_named(farm: FarmRig, host: HostRig) -> None:
-    with pytest.raises(MatrixInvalid, match="`25` is no field of cron at its place"):
-        stands(farm, schedule="0 25 * * *")
+    for schedule, words in (
+        ("0 25 * * *", "`25` is no hour of cron, which is 0 to 23"),
+        ("0 2 * * noday", "`noday` is no weekday of cron, which is `mon` to `sun`"),
+    ):
+        with pytest.raises(MatrixInvalid, match=words):
+            stands(farm, schedule=schedule)

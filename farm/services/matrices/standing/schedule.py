@@ -7,6 +7,14 @@ from apscheduler.triggers.cron import CronTrigger
 
 from farm.core.base.spec_errors import SpecProblem, matrix_invalid
 
+#: The fields of cron in their order, with their values.
+_FIELDS = (
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day", "1 to 31"),
+    ("month", "1 to 12"),
+    ("weekday", "`mon` to `sun`"),
+)
 _EXAMPLE = '`schedule: "0 2 * * *"` is every night at two, UTC'
 
 
@@ -18,15 +26,20 @@ def check_schedule(schedule: str, *, now: datetime) -> datetime:
     """
     fields = schedule.split()
     if len(fields) != 5:
-        raise _invalid(f"{len(fields)} fields, five are needed: minute, hour, day, month, weekday", _EXAMPLE)
+        names = ", ".join(name for name, _ in _FIELDS)
+        raise _invalid(f"five fields are needed, not {len(fields)}: {names}", _EXAMPLE)
     if re.search(r"(?<![/\d])\d", fields[4]):
         # 1 is Monday for cron, and Tuesday for the library.
         raise _invalid("weekdays are named", "`mon` to `sun`, such as `mon-fri`")
     try:
         next_at = next_time(schedule, after=now)
     except ValueError as error:
-        wrong = next((field for number, field in enumerate(fields) if not _is_valid(number, field)), schedule)
-        raise _invalid(f"`{wrong}` is no field of cron at its place", _EXAMPLE) from error
+        wrong = (
+            f"`{field}` is no {name} of cron, which is {bounds}"
+            for number, (field, (name, bounds)) in enumerate(zip(fields, _FIELDS, strict=True))
+            if not _is_valid(number, field)
+        )
+        raise _invalid(next(wrong, f"`{schedule}` is no schedule of cron"), _EXAMPLE) from error
     if next_at is None:
         raise _invalid("there is no such time", _EXAMPLE)
     return next_at
