@@ -74,7 +74,7 @@ def list_histories(
         limit: at most this many series.
 
     Raises:
-        NotFound: there is no such device, model or harness.
+        NotFound: there is no such device, model, harness or variant.
         InvalidInput: several devices begin so.
     """
     among = candidate_filter(connection, device=device, model=model)
@@ -104,6 +104,8 @@ def list_histories(
         listed = [view for view in found if variant is None or _matches(view, variant)]
         if listed:
             return listed
+    if variant is not None and after is None:
+        _check_variant(connection, variant, others=(device, model, harness, since, which))
     return []
 
 
@@ -111,6 +113,13 @@ def _check_harness(connection: Connection, harness: str) -> None:
     known = {*harness_names(), *(program.harness for program in list_programs(connection))}
     if harness not in known:
         raise NotFound(f"no harness `{harness}`", hint=name_hint(harness, known))
+
+
+def _check_variant(connection: Connection, variant: str, *, others: Sequence[object]) -> None:
+    """Refuse a text that is in the name of no series, whatever the other filters are."""
+    if not any(others) or not list_histories(connection, variant=variant, limit=1):
+        hint = "`farm history` names them; `farm variant list` has the files"
+        raise NotFound(f"no series has `{variant}` in its name", hint=hint)
 
 
 def _matches(view: SeriesHistory, variant: str) -> bool:

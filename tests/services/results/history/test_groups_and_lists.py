@@ -164,7 +164,10 @@ def test_a_version_that_changed_is_marked_at_the_first_point_that_has_it(
     assert first_low is not None
     assert first_low < (trend.points[0].speedup or 0)
     assert farm.read(list_histories, variant="INT8") == [trend]
-    assert farm.read(list_histories, variant="float16") == []
+    assert farm.read(list_histories, variant="INT8", since=farm.clock.now()) == []
+    for filters in ({}, {"device": "phone-1"}):
+        with pytest.raises(NotFound, match="no series has `float16` in its name"):
+            farm.read(list_histories, variant="float16", **filters)
     assert farm.read(list_histories, device="phone-1", model="mobilenet_v2", limit=1) == histories[:1]
     assert farm.read(list_histories, after=histories[0].series_id, limit=1) == histories[1:]
     with pytest.raises(NotFound, match="no model"):
