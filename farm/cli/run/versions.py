@@ -39,12 +39,13 @@ def listed_versions(views: Sequence[Variant], file: Path, good: str, bad: str) -
         NotFound: there is no such variant as the good or the bad one.
         InvalidInput: a line names none, or one that is there before; or an end is not in the file.
     """
+    hint = "it has a name or digest on each line"
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(
-            f"{file} cannot be read: {error}", hint="it has a name or digest on each line"
-        ) from error
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror}", hint=hint) from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{file} is no text file (UTF-8)", hint=hint) from error
     versions: list[Variant] = []
     for number, line in enumerate(lines, start=1):
         if not (word := line.partition("#")[0].strip()):

@@ -252,7 +252,9 @@ def test_what_cannot_be_searched_is_refused_with_what_can(
     assert "is there before" in refused(capsys, *ends)
     file.write_text(f"{digests[0]}\n")
     assert "--bad" in refused(capsys, *ends)
-    assert "cannot be read" in refused(capsys, *ends[:-1], tmp_path / "none")
+    assert "none cannot be read: No such file or directory hint: " in refused(
+        capsys, *ends[:-1], tmp_path / "none"
+    )
     assert "write it like 2%" in refused(capsys, *ends[:4], "--margin", "0.02")
 
 
