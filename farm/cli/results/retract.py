@@ -20,7 +20,9 @@ def retract(
     device: Annotated[str | None, typer.Option(help="Of the matrix, only on this device.")] = None,
     cell: Annotated[int | None, typer.Option(metavar="ID", help="All measurements of a cell.")] = None,
     attempt: Annotated[int | None, typer.Option(metavar="ID", help="The measurement of one run.")] = None,
-    reason: Annotated[str, typer.Option(help="Why; shown where the measurements are left out.")] = "",
+    reason: Annotated[
+        str, typer.Option(help="Why; kept as the reason of their quality, and in `farm events`.")
+    ] = "",
     undo: Annotated[bool, typer.Option("--undo", help="Let them count again.")] = False,
     yes: ShortYes = False,
     as_json: Json = False,
@@ -37,7 +39,7 @@ def retract(
             hint="give exactly one of them",
         )
     if not reason.strip():
-        raise InvalidInput("a retraction needs a reason", hint='--reason "why these numbers are wrong"')
+        raise InvalidInput(f"{'--undo' if undo else 'a retraction'} needs a reason", hint=_reason_hint(undo))
     request = RetractRequest(
         matrix_id=None if matrix is None else MatrixId(matrix),
         cell_id=None if cell is None else CellId(cell),
@@ -51,10 +53,17 @@ def retract(
         typer.confirm("Go ahead?", abort=True, err=True)
     with connect() as farm:
         count = _apply(farm, request)
-    verb = "count again" if undo else "retracted"
-    print_done(
-        {"measurements": count, "undo": undo}, f"{plural(count, 'measurement')} {verb}.", as_json=as_json
-    )
+    print_done({"measurements": count, "undo": undo}, _done_text(count, undo=undo), as_json=as_json)
+
+
+def _reason_hint(undo: bool) -> str:
+    return f'--reason "why these numbers are {"right after all" if undo else "wrong"}"'
+
+
+def _done_text(count: int, *, undo: bool) -> str:
+    if not count:
+        return f"Nothing changed: all of them {'count' if undo else 'are retracted'} already."
+    return f"{plural(count, 'measurement')} {'count again' if undo else 'retracted'}."
 
 
 def _target_text(request: RetractRequest) -> str:
