@@ -33,8 +33,10 @@ from farm.wire.documents.matrices.standing import (
 def stand(file: MatrixFile, as_json: Json = False) -> None:
     """Let the farm keep measuring a matrix: what is missing now, and what new versions make missing later.
 
-    A new device, system build, variant or program makes exactly its cells missing. With `schedule:` in the
-    file, all cells are measured again at its times. A second file of the same name replaces the first.
+    A new device, system build, variant or program makes exactly its cells missing. The file has two keys more
+    than other matrices. By `schedule: "0 2 * * *"` (minute, hour, day, month, weekday, in UTC), all cells are
+    measured again; `skip:` leaves cells out until a day, for a reason. docs/matrix.md has both. A second file
+    of the same name replaces the first.
 
     Example: farm matrix stand nightly.yaml
     """

@@ -48,7 +48,10 @@ def _read(file: Path) -> PointTable:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             return point_table(lines)
     except (FileNotFoundError, IsADirectoryError):
-        raise InvalidInput(f"{file}: no such file", hint="give the path of a CSV file of points") from None
+        what = "a folder" if file.is_dir() else "no such file"
+        raise InvalidInput(f"{file}: {what}", hint="give the path of a CSV file of points") from None
+    except InvalidInput as error:
+        raise InvalidInput(f"{file}: {error.message}", hint=error.hint) from None
     except UnicodeDecodeError:
         raise InvalidInput(f"{file}: not text in UTF-8", hint="write the points as CSV in UTF-8") from None
 

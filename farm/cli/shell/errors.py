@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,7 +55,8 @@ def usage_error(error: Any) -> InvalidInput | None:
     param = getattr(error, "param", None)
     if param is not None:
         hint = (getattr(param, "help", None) or "").rstrip(".") or f"{help_of} describes it"
-        return InvalidInput(f"{_name(param)}{_problem_text(error)}", hint=hint)
+        problem = _problem_text(error)
+        return InvalidInput(f"{_name(param)}{problem}", hint=_choice_hint(problem) or hint)
     if option := getattr(error, "option_name", None):
         possible = {name.lstrip("-"): name for name in getattr(error, "possibilities", None) or ()}
         meant = closest_name(option.lstrip("-"), possible)
@@ -65,6 +67,14 @@ def usage_error(error: Any) -> InvalidInput | None:
     commands = getattr(error.ctx and error.ctx.command, "commands", {})
     listing = _command_list(error.ctx.command_path, commands) if 0 < len(commands) <= _COMMANDS_SHOWN else ""
     return InvalidInput(message, hint=listing or f"{help_of} shows the usage")
+
+
+def _choice_hint(message: str) -> str | None:
+    """Return the choice that is like the one that was typed; None without one."""
+    typed, is_choice, choices = message.partition(" is not one of ")
+    quoted = re.compile(r"'([^']*)'")
+    meant = closest_name(quoted.findall(typed)[-1], quoted.findall(choices)) if is_choice else None
+    return f"did you mean {meant}?" if meant else None
 
 
 def _name(param: Any) -> str:

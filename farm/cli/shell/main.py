@@ -124,7 +124,11 @@ _COMMANDS_BY_PANEL = {
             "results.speedups.command:speedups",
             "Compare every candidate with its baseline, by device.",
         ),
-        ("history", "results.history:app", "History: the results of series over time, and their changes."),
+        (
+            "history",
+            "results.history:app",
+            "History: the results of series over time, and their changes; `farm history MODEL` shows them.",
+        ),
         (
             "regressions",
             "results.regressions:app",

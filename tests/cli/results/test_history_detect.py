@@ -71,8 +71,14 @@ def test_what_cannot_be_read_is_an_error_with_a_hint(
 ) -> None:
     binary = tmp_path / "binary.csv"
     binary.write_bytes(b"\xff\xfe\x00")
-    for file in (tmp_path / "nope.csv", tmp_path, binary):
+    other = tmp_path / "other.csv"
+    other.write_text("a,b\n1,2\n")
+    for file, problem in (
+        (tmp_path / "nope.csv", "no such file"),
+        (tmp_path, "a folder"),
+        (binary, "not text in UTF-8"),
+        (other, "the file has no column series"),
+    ):
         assert farm("history", "detect", file) == 2
         said = capsys.readouterr().err
-        assert said.startswith("error: ")
-        assert "hint: " in said
+        assert said.startswith(f"error: {file}: {problem}\nhint: ")

@@ -43,6 +43,11 @@ def said_of(capsys: pytest.CaptureFixture[str], line: str) -> str:
         ("explain cell", "ID is missing", "The cell's number, as in `farm speedups`"),
         ("explain 3", "no such command '3'", "farm explain cell ID, farm explain job ID"),
         ("run --devce x", "there is no option --devce", "did you mean --device?"),
+        (
+            "speedups --by sock",
+            "--by: 'sock' is not one of 'device-model', 'soc', 'android', 'all', 'device'",
+            "did you mean soc?",
+        ),
         ("run --quicq", "there is no option --quicq", "did you mean --quick?"),
         ("run --shape 1x3", "there is no option --shape", "`farm run -h` lists the options"),
         ("speedups --zzz", "there is no option --zzz", "`farm speedups -h` lists the options"),

@@ -26,7 +26,7 @@ from farm.cli.shell.options import (
 )
 from farm.cli.shell.output import first_rows, out, print_json_list, print_notice, show
 from farm.core.errors import InvalidInput
-from farm.presentation.text import past_moment
+from farm.presentation.text import past_moment, plural
 from farm.wire.documents.matrices.matrices import SpeedupView
 
 #: Rows named with their cells below a table.
@@ -182,4 +182,6 @@ def _numbered_examples(views: Sequence[SpeedupView]) -> str:
     """Return `12 (int8-core lite) or 13 (float16 lite)`, for the first rows."""
     names = [f"{view.cell_id} ({view.candidate})" for view in views[:_ROWS_NUMBERED]]
     more = len(views) - len(names)
-    return " or ".join(names) + (f"; `farm speedups --json` lists {more} more cells" if more else "")
+    return " or ".join(names) + (
+        f"; `farm speedups --json` lists {plural(more, 'more cell')}" if more else ""
+    )
