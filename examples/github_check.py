@@ -33,7 +33,20 @@ def main(code: int, summary: Path) -> None:
     conclusion, title = CONCLUSIONS.get(code, ("failure", f"`farm` ended with {code}"))
     text = summary.read_text(encoding="utf-8") if summary.exists() else "The log of the job has the reason."
     api = os.environ.get("GITHUB_API_URL", "https://api.github.com")
-    response = httpx.post(
+    try:
+        response = _post(api, conclusion, title, text)
+    except httpx.HTTPError as error:
+        sys.exit(f"GitHub cannot be reached at {api}: {error}\nhint: `gate.md` has the answer of the farm")
+    if response.is_error:
+        sys.exit(
+            f"GitHub refuses the check with {response.status_code}: {response.text[:500]}\n"
+            "hint: the workflow needs `permissions: {checks: write}`"
+        )
+    sys.stdout.write(f"check `benchfarm` on {os.environ['HEAD_SHA']}: {conclusion}, {title}\n")
+
+
+def _post(api: str, conclusion: str, title: str, text: str) -> httpx.Response:
+    return httpx.post(
         f"{api}/repos/{os.environ['GITHUB_REPOSITORY']}/check-runs",
         headers={
             "Authorization": f"Bearer {os.environ['GITHUB_TOKEN']}",
@@ -49,12 +62,6 @@ def main(code: int, summary: Path) -> None:
         },
         timeout=30,
     )
-    if response.is_error:
-        sys.exit(
-            f"GitHub refuses the check with {response.status_code}: {response.text[:500]}\n"
-            "hint: the workflow needs `permissions: {checks: write}`"
-        )
-    sys.stdout.write(f"check `benchfarm` on {os.environ['HEAD_SHA']}: {conclusion}, {title}\n")
 
 
 if __name__ == "__main__":

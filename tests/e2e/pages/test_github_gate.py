@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 import threading
@@ -128,6 +129,19 @@ def test_the_check_is_on_the_head_commit_and_passes_for_nothing_but_a_pass(
     assert (tmp_path / "seen").read_text() == "secret\n"
     assert not (tmp_path / "farm-token").exists()
     assert "not-slower=3%" in (tmp_path / "words").read_text().splitlines()
+
+
+def test_an_api_that_is_not_there_fails_the_step_with_its_address(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with github() as (api, _):
+        pass
+    for name, value in (("API_URL", api), ("REPOSITORY", "someone/net"), ("TOKEN", "of-the-run")):
+        monkeypatch.setenv(f"GITHUB_{name}", value)
+    monkeypatch.setenv("HEAD_SHA", "c0ffee")
+    write_check = runpy.run_path(str(SCRIPT))["main"]
+    with pytest.raises(SystemExit, match=f"GitHub cannot be reached at {api}: "):
+        write_check(0, tmp_path / "gate.md")
 
 
 def test_a_refused_check_fails_the_step_with_what_is_missing(tmp_path: Path) -> None:
