@@ -234,8 +234,37 @@ def test_a_program_that_asks_for_an_unknown_address_gets_a_problem_document(page
         assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_a_wrong_filter_leads_back_to_the_page_without_it(pages: PageFarm) -> None:
-    assert '<a href="/matrices">This page without filters</a>' in pages.http.get("/matrices?since=soon").text
+@pytest.mark.parametrize(
+    ("path", "name", "typed", "hint"),
+    [
+        ("/history", "model", "mobilnet_v2", "did you mean `mobilenet_v2`?"),
+        ("/history", "since", "soon", "write it like"),
+        ("/speedups", "candidate", "int9", "known here"),
+        ("/speedups", "at", "soon", "write it like"),
+        ("/changes", "device", "virtual-l", "known here: virtual-1"),
+        ("/events", "kind", "job_finish", "job_finished"),
+        ("/events", "since", "soon", "12h"),
+        ("/alarms", "since", "soon", "write it like"),
+        ("/matrices", "since", "soon", "write it like"),
+        ("/variants", "since", "soon", "write it like"),
+        ("/imports", "since", "soon", "write it like"),
+    ],
+)
+def test_a_wrong_filter_stays_in_its_form_to_be_corrected(
+    pages: PageFarm, path: str, name: str, typed: str, hint: str
+) -> None:
+    answer = pages.http.get(path, params={name: typed})
+    assert answer.status_code in (404, 422)
+    assert re.search(rf'<input name="{name}" value="{typed}"', answer.text)
+    (problem,) = re.findall(r'role="alert">(.*?)</div>', answer.text, re.DOTALL)
+    assert typed in problem
+    assert hint in " ".join(parsed(problem).text)
+    assert f'<a href="{path}">Without filters</a>' in problem
+
+
+def test_a_wrong_choice_leads_back_to_the_page_without_it(pages: PageFarm) -> None:
+    page = pages.http.get("/matrices/1?state=nonsense").text
+    assert '<a href="/matrices/1">This page without filters</a>' in page
 
 
 def test_a_command_quotes_what_came_in_the_address(pages: PageFarm) -> None:

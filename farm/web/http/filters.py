@@ -24,9 +24,16 @@ class TypedFilter:
     name: str
     since: str
     mine: bool
-    #: The beginning that `since` means.
-    begin: datetime | None
     caller: Caller
+
+    @property
+    def begin(self) -> datetime | None:
+        """Return the beginning that `since` means.
+
+        Raises:
+            InvalidInput: it means no time.
+        """
+        return past_moment(self.since or None, option="since")
 
     @property
     def which(self) -> ListFilter:
@@ -43,8 +50,7 @@ class TypedFilter:
 async def _typed_filter(
     caller: Viewer, name: LabelText = "", since: TimeText = "", mine: bool = False
 ) -> TypedFilter:
-    begin = past_moment(since or None, option="since")
-    return TypedFilter(name=name, since=since, mine=mine, begin=begin, caller=caller)
+    return TypedFilter(name=name, since=since, mine=mine, caller=caller)
 
 
 Typed = Annotated[TypedFilter, Depends(_typed_filter)]

@@ -10,6 +10,8 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 
 from farm.api.context import Context
+from farm.api.http.problems import problem_document
+from farm.core.errors import InvalidInput, NotFound
 from farm.core.operations.role import Caller
 from farm.database.transaction import Tx
 from farm.store.operations.event_watermark import event_watermark
@@ -56,7 +58,8 @@ async def render_page(
 ) -> Response:
     """Return a page, or one part of it for the browser to replace: of one snapshot of the database.
 
-    It is made on a reader's thread, so that no other request waits for templates.
+    It is made on a reader's thread, so that no other request waits for templates. Where a filter names what is
+    not there, or cannot be read, the page keeps its form and says so in place of what it would show.
 
     Args:
         request: whose entity tag, if the page still has it, is answered with 304.
@@ -66,17 +69,28 @@ async def render_page(
         parts: how to load what each part shows.
         page: the template of the whole page in that folder.
         values: further ones for the page.
+
+    Raises:
+        FarmError: of a part, but for those of filters.
     """
     # A part that is sent alone has the links of its page.
     query = urlencode([pair for pair in parse_qsl(request.url.query) if pair[0] != "part"])
-    shown = {"caller": caller, "here": request.url.path, "query": query, **values}
+    shown = {"caller": caller, "here": request.url.path, "query": query, "problem": None, **values}
     farm: Context = request.app.state.context
 
-    async def made(name: str, loads: Collection[Load]) -> str:
-        return await farm.database.read_async(farm.bind(_make), f"{template}/{name}.html", shown, loads)
+    async def made(name: str, loads: Collection[Load], **further: object) -> str:
+        values = shown | further
+        return await farm.database.read_async(farm.bind(_make), f"{template}/{name}.html", values, loads)
 
     if part is None or part not in parts:
-        return respond(request, await made(page, parts.values()))
+        try:
+            return respond(request, await made(page, parts.values()))
+        except (InvalidInput, NotFound) as error:
+            # An address without a name or number in its path is wrong in its filters only.
+            if request.path_params or not query:
+                raise
+            problem = problem_document(error)
+            return respond(request, await made(page, (), problem=problem), status=problem.status)
     watermark = await farm.database.read_async(event_watermark)
     address = f"{request.url.path}?{request.url.query}"
     reader = f"{caller.actor} {caller.role}"

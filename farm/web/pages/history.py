@@ -176,7 +176,6 @@ async def get_changes(
     after: Count | None = None,
 ) -> Response:
     """Show what became slower, or every change: since when, by how much, where, and because of what."""
-    of_cause, of_state = _chosen(ChangeCause, cause, "cause"), _chosen(ChangeState, state, "state")
 
     def rows(tx: Tx) -> Mapping[str, Any]:
         changes = list_changes(
@@ -184,8 +183,8 @@ async def get_changes(
             since=typed.begin,
             model=model or None,
             device=device or None,
-            cause=of_cause,
-            state=of_state,
+            cause=_chosen(ChangeCause, cause, "cause"),
+            state=_chosen(ChangeState, state, "state"),
             which=typed.of_matrices,
             all=all,
             after=after,

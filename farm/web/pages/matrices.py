@@ -103,7 +103,6 @@ async def get_matrices(
     before: Count | None = None,
 ) -> Response:
     """Show matrices, the newest first."""
-    which = replace(typed.of_matrices or MatrixFilter(), since=typed.begin)
 
     def rows(tx: Tx) -> Mapping[str, Any]:
         matrices = list_matrix_lines(
@@ -111,7 +110,7 @@ async def get_matrices(
             farm.counted_matrices,
             before=None if before is None else MatrixId(before),
             limit=_PAGE,
-            which=which,
+            which=replace(typed.of_matrices or MatrixFilter(), since=typed.begin),
         )
         return {"matrices": matrices, "next": matrices[-1].matrix_id if len(matrices) == _PAGE else None}
 

@@ -37,14 +37,14 @@ async def get_events(
     before: Count | None = None,
 ) -> Response:
     """Show events, the newest first."""
-    query = EventQuery(
-        subject=subject or None,
-        actor=actor or None,
-        kind=kind or None,
-        since_s=past_seconds(since or None, option="since"),
-    )
 
     def rows(tx: Tx) -> Mapping[str, Any]:
+        query = EventQuery(
+            subject=subject or None,
+            actor=actor or None,
+            kind=kind or None,
+            since_s=past_seconds(since or None, option="since"),
+        )
         filters = event_filter(tx, query)
         until = event_watermark(tx.connection).event_id if before is None else before - 1
         page = last_page(tx.connection, filters, until=until, limit=_EVENTS)
@@ -75,9 +75,9 @@ async def get_alarms(
     since: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
     """Show the open alarms, or the newest of all."""
-    begin = past_moment(since or None, option="since")
 
     def rows(tx: Tx) -> Mapping[str, Any]:
+        begin = past_moment(since or None, option="since")
         return {"alarms": list_alarms(tx.connection, cleared=cleared, since=begin)}
 
     return await render_page(
