@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Protocol
 
 from farm.core.devices.device import Blocker, Presence
@@ -51,37 +52,54 @@ class Blocked(Protocol):
     def job_id(self) -> int | None: ...
 
 
-#: Classes of states, those that work first.
-_GROUPS = ("busy", "free", "waits", "down")
+class StateClass(StrEnum):
+    """The class of a device's state; those that work first."""
+
+    BUSY = "busy"
+    FREE = "free"
+    WAITS = "waits"
+    DOWN = "down"
 
 
-def device_groups(fleet: Iterable[tuple[Blocked, int]]) -> Sequence[tuple[str, str, int]]:
+def device_groups(fleet: Iterable[tuple[Blocked, int]]) -> Sequence[tuple[StateClass, str, int]]:
     """Return class, words and number of devices in each state, those that work first.
 
     Args:
         fleet: devices, each with the number of those that are like it.
     """
-    groups = Counter[tuple[str, str]]()
+    groups = Counter[tuple[StateClass, str]]()
     for device, count in fleet:
         groups[device_group(device)] += count
     return [
         (kind, words, count)
         for (kind, words), count in sorted(
-            groups.items(), key=lambda item: (_GROUPS.index(item[0][0]), item[0])
+            groups.items(), key=lambda item: ([*StateClass].index(item[0][0]), item[0])
         )
     ]
 
 
-def device_group(device: Blocked) -> tuple[str, str]:
-    """Return the class of a device's state, `busy`, `free`, `waits` or `down`, and its words."""
+def device_group(device: Blocked) -> tuple[StateClass, str]:
+    """Return the class of a device's state, and its words."""
     first = device.blocked_by[0] if device.blocked_by else None
     if first is None:
-        return "free", "free"
+        return StateClass.FREE, "free"
     if first == Blocker.BUSY or device.job_id is not None:
-        return "busy", "running"
+        return StateClass.BUSY, "running"
     if first in (Blocker.SESSION_NOT_LIVE, Blocker.NOT_ONLINE, Blocker.HEALTH_BAD):
-        return "down", "needs attention"
-    return "waits", _BLOCKER_TEXT[first] if first == Blocker.PENDING else "not available"
+        return StateClass.DOWN, "needs attention"
+    return StateClass.WAITS, _BLOCKER_TEXT[first] if first == Blocker.PENDING else "not available"
+
+
+def is_found(view: DeviceView, text: str, state: StateClass | None) -> bool:
+    """Return whether a device is in a state, and has all words of a text; an empty filter leaves none out."""
+    names = (view.label, view.device_id, view.host, view.device_model, view.soc, *view.tags)
+    return (state is None or device_group(view)[0] == state) and has_words(text, names)
+
+
+def has_words(text: str, names: Iterable[str | None]) -> bool:
+    """Return whether each word of a text is somewhere in the names of a device, in any case."""
+    known = " ".join(filter(None, names)).casefold()
+    return all(word in known for word in text.casefold().split())
 
 
 def since_text(view: DeviceView, now: datetime | None = None) -> str:

@@ -26,6 +26,7 @@ from farm.core.devices.device import Admin
 from farm.core.errors import DeviceError, InvalidInput
 from farm.core.upkeep.device_action import DeviceActionKind
 from farm.core.upkeep.device_settings import MANUAL_STEPS, SettingState
+from farm.presentation.device_state import StateClass, is_found
 from farm.presentation.text import plural, seconds
 from farm.wire.documents.devices import (
     DeviceActionView,
@@ -54,6 +55,13 @@ def list_devices(
     weeks: Annotated[
         int, typer.Option(min=1, max=53, help="With --usage: also the weeks before, this many in all.")
     ] = 1,
+    find: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Only those with each word in name, id, model, SoC, host or tags."),
+    ] = None,
+    state: Annotated[
+        StateClass | None, typer.Option(help="Only those that run, are free, wait, or need attention.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List the devices: model, state, and what to do about those with a problem. Short form: `farm devices`.
@@ -61,18 +69,21 @@ def list_devices(
     With --usage: in per cent of each week, for each device and each device model, how long devices measured,
     were prepared, were not fit, were checked, waited for work, and were away. docs/operator.md defines these.
 
-    Example: farm device list --json
+    Example: farm device list --find "pixel 8" --state down
 
     Example: farm device list --usage --weeks 4
     """
     if not usage and (week is not None or weeks > 1):
         raise InvalidInput("--week and --weeks need --usage", hint="farm device list --usage --weeks 4")
+    if usage and (find or state):
+        raise InvalidInput("--usage goes without --find and --state", hint="leave one of them out")
     with connect() as farm:
         if usage:
             views = list(islice(usage_of_weeks(farm.device_usage, week), weeks))
             show(views, usage_report, as_json=as_json)
             return
-        show(farm.devices(), device_table, as_json=as_json)
+        views = [view for view in farm.devices() if is_found(view, find or "", state)]
+        show(views, device_table, as_json=as_json)
         if not as_json:
             warn_of_alarms(farm)
 

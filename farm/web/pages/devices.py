@@ -9,11 +9,15 @@ from fastapi.responses import Response
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import DeviceId
+from farm.core.base.spec_errors import name_hint
+from farm.core.errors import InvalidInput
 from farm.database.transaction import Tx
 from farm.presentation.device_state import (
+    StateClass,
     device_group,
     device_state_text,
     find_remedy,
+    has_words,
 )
 from farm.services.checks.device_detail import device_detail
 from farm.services.devices.views import FleetDevice, device_named, find_device_views
@@ -47,12 +51,13 @@ async def get_devices(
     after: Annotated[str, Query(max_length=128)] = "",
 ) -> Response:
     """Show a card for each device."""
-    words = find.casefold().split()
 
     def is_wanted(device: Device, status: FleetDevice) -> bool:
-        return (not state or device_group(status)[0] == state) and _matches(device, words)
+        return (not state or device_group(status)[0] == state) and has_words(find, _names(device))
 
     def grid(tx: Tx) -> Mapping[str, Any]:
+        if state and state not in [*StateClass]:
+            raise InvalidInput(f"state: there is no `{state}`", hint=name_hint(state, [*StateClass]))
         views = find_device_views(tx.connection, after=DeviceId(after), limit=_CARDS, is_wanted=is_wanted)
         return {
             "cards": _cards(tx, views),
@@ -144,9 +149,7 @@ def _cards(tx: Tx, views: Sequence[DeviceView]) -> list[Mapping[str, Any]]:
     ]
 
 
-def _matches(device: Device, words: Sequence[str]) -> bool:
+def _names(device: Device) -> Sequence[str | None]:
     facts = device.facts
     model, soc = (None, None) if facts is None else (facts.device_model, facts.soc)
-    known = (device.label, device.device_id, device.host_id, model, soc, *device.tags)
-    text = " ".join(filter(None, known)).casefold()
-    return all(word in text for word in words)
+    return device.label, device.device_id, device.host_id, model, soc, *device.tags

@@ -13,7 +13,13 @@ from farm.core.devices.device import Blocker, DeviceFacts, Presence
 from farm.core.devices.remediation import advice, sort_for_display
 from farm.core.results.ceiling_history import CeilingHistory
 from farm.core.upkeep.recovery import FailureMode, Recovery, RecoveryAttempt, RecoveryStep
-from farm.presentation.device_state import device_state_text, find_remedy, since_text
+from farm.presentation.device_state import (
+    StateClass,
+    device_state_text,
+    find_remedy,
+    is_found,
+    since_text,
+)
 from farm.presentation.text import local_time_text
 from farm.wire.documents.devices import DeviceDetail, DeviceView
 from tests.support.sample_views import NOON, device_view
@@ -222,3 +228,11 @@ def test_a_clock_that_is_limited_under_load_says_how_far_how_often_and_when() ->
     assert any(
         "policy4 down to 1.42" in line for line in shown(device_report(detail(ceilings=(history,))), 120)
     )
+
+
+def test_a_list_is_narrowed_by_words_and_by_state() -> None:
+    busy = device_view(tags=("lab",), job_id=7, blocked_by=(Blocker.BUSY,))
+    assert is_found(busy, "", None)
+    assert is_found(busy, "pixel LAB desk", StateClass.BUSY)
+    assert not is_found(busy, "pixel 8", None)
+    assert not is_found(busy, "", StateClass.FREE)

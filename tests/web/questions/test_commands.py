@@ -22,6 +22,7 @@ _FILTERED: tuple[tuple[str, dict[str, str]], ...] = (
     ("/changes", {"model": "mobilenet_v2", "device": "virtual-1", "since": "30d", "all": "true"}),
     ("/changes", {"cause": "noise", "state": "invalid"}),
     ("/changes", {"name": "two precisions", "mine": "true"}),
+    ("/devices", {"find": "virtual 1", "state": "free"}),
     ("/events", {"subject": "matrix:1", "actor": "farm", "kind": "matrix_submitted", "since": "30d"}),
     (
         "/history",
