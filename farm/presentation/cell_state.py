@@ -1,12 +1,17 @@
 """The state of a cell of a matrix: what came of it, in five words that exclude each other."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from farm.core.base.ids import AttemptId
 from farm.core.jobs.job import JobState
 from farm.core.runs.measurement import COUNTED, CellState, Outcome
 from farm.presentation.text import plural, with_attempt
+from farm.wire.documents.matrices.matrices import Rejection
+
+#: What differs from run to run in the reason for one thing: `9.1%`, `10.0 ms`, but no exit code.
+_QUANTITY = re.compile(r"\d+(?:\.\d+)? ?(?:%|(?:[mµn]?s|min|h|°C|[MG]Hz|[kMG]?B)\b)")
 
 
 class CellOutcome(Protocol):
@@ -62,10 +67,36 @@ def refusals(cell: CellOutcome) -> Iterator[tuple[str, AttemptId | None]]:
     qualities = [f"{quality} {count}" for quality, count in cell.measurements_by_quality.items() if count]
     if qualities:
         yield ", ".join(qualities), None
-    last = max(cell.attempt_by_problem.values(), default=None)
-    for problem, count in cell.problems.items():
-        attempt_id = cell.attempt_by_problem.get(problem)
-        yield f"{with_attempt(problem, attempt_id or last)} ({count}x)", attempt_id
+    attempts = cell.attempt_by_problem
+    last = max(attempts.values(), default=None)
+    # Of problems that are one, the newest is shown.
+    newest = sorted(cell.problems, key=lambda problem: attempts.get(problem, 0), reverse=True)
+    for problem, times in alike_reasons((problem, cell.problems[problem]) for problem in newest):
+        attempt_id = attempts.get(problem)
+        yield f"{with_attempt(problem, attempt_id or last)} ({times})", attempt_id
+
+
+def alike_reasons(reasons: Iterable[tuple[str, int]]) -> list[tuple[str, str]]:
+    """Return reasons with how often: those that differ in their quantities only are the first of them.
+
+    `coarse: the clock's step is 9.1% of the time`, `5x, by other numbers, too`.
+    """
+    alike: dict[str, list[tuple[str, int]]] = {}
+    for reason, count in reasons:
+        alike.setdefault(_QUANTITY.sub("#", reason), []).append((reason, count))
+    return [
+        (own[0][0], f"{sum(count for _, count in own)}x" + (", by other numbers, too" if own[1:] else ""))
+        for own in alike.values()
+    ]
+
+
+def rejections_by_reason(rejections: Iterable[Rejection]) -> Mapping[str, list[str]]:
+    """Return the cells that do not run by their reason: `int8 vulkan`, `int8 vulkan on phone-1`."""
+    cells: dict[str, list[str]] = {}
+    for own in rejections:
+        device = f" on {own.device_label or own.device_id}" if own.device_id else ""
+        cells.setdefault(own.reason, []).append(own.label + device)
+    return cells
 
 
 def refusal_text(cell: CellOutcome) -> str:

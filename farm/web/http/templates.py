@@ -14,6 +14,7 @@ from farm.core.models.declared_inputs import input_text
 from farm.core.operations.role import Role, is_permitted
 from farm.core.results.history.change_text import effect_text, percent_text
 from farm.presentation import text
+from farm.presentation.cell_state import alike_reasons, rejections_by_reason
 from farm.presentation.jobs.attempt import control_text
 from farm.presentation.speedup_blocks import (
     group_name,
@@ -43,7 +44,9 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.filters |= {
+        "alike": alike_reasons,
         "axis_ms": axis_ms,
+        "by_reason": rejections_by_reason,
         "age": lambda at: age_element(at, datetime.now(UTC)),
         "counts": text.counts_text,
         "duration": text.duration_or_nothing,

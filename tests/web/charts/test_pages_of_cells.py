@@ -10,14 +10,14 @@ import pytest
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId
 from farm.core.runs.measurement import CellState
-from farm.presentation.cell_state import cell_state
+from farm.presentation.cell_state import alike_reasons, cell_state, rejections_by_reason
 from farm.services.matrices import views
 from farm.services.matrices.cell_views import CellLine
 from farm.web.http.templates import TEMPLATES
 from farm.web.http.verdict_marks import state_mark
 from farm.web.pages import matrices
 from farm.web.pages.matrices import CellGrid, cell_grid
-from farm.wire.documents.matrices.matrices import CellView
+from farm.wire.documents.matrices.matrices import CellView, Rejection
 from tests.web.conftest import PageFarm
 from tests.web.questions.reading import read_page
 from tests.web.test_pages import words_of
@@ -132,3 +132,27 @@ def test_problems_are_told_of_cells_that_are_not_valid(valid: int, is_told: bool
     shown = template.render(grid=cell_grid([line]), state="", next=None, here="/matrices/1", query="")
     assert ("it crashed" in shown) is is_told
     assert ('href="/attempts/5"' in shown) is is_told
+
+
+def test_reasons_that_differ_in_their_quantities_only_are_one() -> None:
+    reasons = (("the step is 9.1% of the time", 1), ("the step is 6.7% of the time", 4), ("exit code 1", 2))
+    assert alike_reasons((*reasons, ("exit code 134", 1))) == [
+        ("the step is 9.1% of the time", "5x, by other numbers, too"),
+        ("exit code 1", "2x"),
+        ("exit code 134", "1x"),
+    ]
+
+
+def test_cells_that_do_not_run_are_listed_by_their_reason() -> None:
+    rejections = [
+        Rejection.model_construct(label=label, device_id=device, device_label=None, reason=reason)
+        for label, device, reason in (
+            ("int8 vulkan", None, "made for cpu"),
+            ("int8 gpu", "phone-1", "no GPU"),
+            ("float32 vulkan", None, "made for cpu"),
+        )
+    ]
+    assert rejections_by_reason(rejections) == {
+        "made for cpu": ["int8 vulkan", "float32 vulkan"],
+        "no GPU": ["int8 gpu on phone-1"],
+    }
