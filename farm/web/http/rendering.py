@@ -58,8 +58,8 @@ async def render_page(
 ) -> Response:
     """Return a page, or one part of it for the browser to replace: of one snapshot of the database.
 
-    It is made on a reader's thread, so that no other request waits for templates. Where a filter names what is
-    not there, or cannot be read, the page keeps its form and says so in place of what it would show.
+    It is made on a reader's thread, so that no other request waits for templates. Where a filter is wrong,
+    the page keeps its form and says so in place of what it would show.
 
     Args:
         request: whose entity tag, if the page still has it, is answered with 304.
