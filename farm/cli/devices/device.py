@@ -82,8 +82,8 @@ def list_devices(
             views = list(islice(usage_of_weeks(farm.device_usage, week), weeks))
             show(views, usage_report, as_json=as_json)
             return
-        views = [view for view in farm.devices() if is_found(view, find or "", state)]
-        show(views, device_table, as_json=as_json)
+        devices = [view for view in farm.devices() if is_found(view, find or "", state)]
+        show(devices, device_table, as_json=as_json)
         if not as_json:
             warn_of_alarms(farm)
 
