@@ -65,13 +65,13 @@ def assess_quality(
         *([(Quality.WRONG_OUTPUT, reading.wrong_output)] if reading.wrong_output else []),
         *_backend_findings(reading, requested_backend),
         *_resolution_findings(reading, summary, margin),
-        *_completeness_findings(reading),
+        *_completeness_findings(reading, sustained_s),
         *_power_findings(evidence, gates),
         *_control_findings(evidence, controls or Controls()),
         *(
             _effort_findings(reading, summary, evidence, gates, during or TraceFindings(), noise_limit)
             if sustained_s is None
-            else _sustained_findings(reading, during or TraceFindings(), sustained_s)
+            else _swap_findings(during or TraceFindings())
         ),
     ]
     if not findings:
@@ -105,16 +105,12 @@ def _resolution_findings(reading: Reading, summary: SampleSummary, margin: float
         yield Quality.COARSE, f"{step}, more than the margin of {margin or DEFAULT_MARGIN:.1%}"
 
 
-def _completeness_findings(reading: Reading) -> Iterator[_Finding]:
+def _completeness_findings(reading: Reading, sustained_s: float | None) -> Iterator[_Finding]:
     count = len(reading.samples_ns) if reading.mean_ns is None else reading.summed_samples
     if count is not None and count < reading.expected_samples:
         yield Quality.SHORT, f"{count} samples, {reading.expected_samples} were asked for"
-
-
-def _sustained_findings(reading: Reading, during: TraceFindings, sustained_s: float) -> Iterator[_Finding]:
-    if (words := shortfall(reading, sustained_s)) is not None:
+    if sustained_s is not None and (words := shortfall(reading, sustained_s)) is not None:
         yield Quality.SHORT, words
-    yield from ((Quality.SWAPPED, words) for words in during.swapped)
 
 
 def _effort_findings(
@@ -163,6 +159,10 @@ def _interruption_notices(away_s: float) -> list[str]:
 def _trace_findings(during: TraceFindings) -> Iterator[_Finding]:
     yield from ((Quality.THROTTLED, words) for words in during.throttled)
     yield from ((Quality.CAPPED, words) for words in during.capped)
+    yield from _swap_findings(during)
+
+
+def _swap_findings(during: TraceFindings) -> Iterator[_Finding]:
     yield from ((Quality.SWAPPED, words) for words in during.swapped)
 
 

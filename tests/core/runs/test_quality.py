@@ -331,3 +331,14 @@ def test_a_sustained_run_is_held_to_its_time_and_its_memory() -> None:
     answer = judged(samples, during=during, sustained_s=60.0)
     assert answer.quality is Quality.SHORT
     assert answer.reasons == ("it worked for 0.5 s, 1 min 0 s were asked for", "memory was swapped")
+
+
+def test_a_sustained_run_that_was_too_short_is_so_whatever_else_disturbed_it() -> None:
+    evidence = Evidence(fence=1, after=replace(heated(None), plugged="none"))
+    samples = tuple(sample * 10**6 for sample in STEADY)
+    answer = judged(samples, evidence=evidence, gates=Gates(mains=True), sustained_s=60.0)
+    assert answer.quality is Quality.SHORT
+    assert answer.reasons == (
+        "it worked for 0.5 s, 1 min 0 s were asked for",
+        "not plugged in after the run",
+    )
