@@ -133,11 +133,18 @@ async def save_ports(file: Path, ports: Collection[UsbPort]) -> None:
     await asyncio.to_thread(write_file_durably, file, content)
 
 
-async def restore_ports(file: Path, command: Sequence[str] | None) -> tuple[UsbPort, ...]:
-    """Switch on the ports that an earlier process left off; return those that stay off. Never raises."""
+async def find_ports(file: Path) -> list[UsbPort]:
+    """Return the ports that are recorded as off; none where there is no record that can be read."""
     try:
-        ports = [UsbPort(**port) for port in json.loads(await asyncio.to_thread(file.read_bytes))]
+        return [UsbPort(**port) for port in json.loads(await asyncio.to_thread(file.read_bytes))]
     except (OSError, ValueError, TypeError):
+        return []
+
+
+async def restore_ports(file: Path, command: Sequence[str] | None) -> tuple[UsbPort, ...]:
+    """Switch on the ports that are recorded as off; return those that stay off. Never raises."""
+    ports = await find_ports(file)
+    if not ports:
         return ()
     off = tuple([port for port in ports if not await _is_switched_on(port, command)])
     try:

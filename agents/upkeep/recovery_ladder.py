@@ -14,9 +14,17 @@ from agents.devices.active_attempts import ActiveAttempts
 from agents.devices.inventory import TransportObservation, device_id, is_usb
 from agents.devices.monitor import DeviceMonitor
 from agents.host.config import AgentConfig
-from agents.host.usb_ports import USB_PREFIX, UsbPort, find_port, restore_ports, save_ports, switch_power
+from agents.host.usb_ports import (
+    USB_PREFIX,
+    UsbPort,
+    find_port,
+    find_ports,
+    restore_ports,
+    save_ports,
+    switch_power,
+)
 from agents.upkeep.recovery_state import (
-    RecoveringDevice,
+    DeviceRecoveryState,
     RecoveryStateStore,
     restore_recovery,
 )
@@ -28,6 +36,7 @@ from farm.core.upkeep.recovery import (
     DEFAULT_RULES,
     HARMLESS,
     RESTARTS,
+    FailureMode,
     RecoveryAttempt,
     RecoveryEpisode,
     RecoveryRules,
@@ -61,7 +70,7 @@ _DEADLINE_S = 20.0
 
 @dataclass(eq=False, kw_only=True)
 class RecoveryActions:
-    """Runs single steps, each with one or two adb calls."""
+    """Executes recovery steps: adb commands, or the operator's power command."""
 
     adb: AdbClient
     monitor: DeviceMonitor
@@ -73,13 +82,13 @@ class RecoveryActions:
     def _ports_file(self) -> Path:
         return self.config.data_dir / PORTS_FILE
 
-    async def take(
+    async def execute(
         self, step: RecoveryStep, identity: DeviceId, observation: TransportObservation, usb_path: str | None
     ) -> str:
-        """Run one step; return its result as text.
+        """Execute one step; return its result as text.
 
         Raises:
-            FarmError: it could not be taken.
+            FarmError: it could not be executed, or did not end as it should.
         """
         device = self.adb.device(observation.serial)
         match step:
@@ -116,12 +125,18 @@ class RecoveryActions:
         ):
             raise HostError(f"another device is at {port.usb_path} now")
         command = self.config.power_command or ()
-        await save_ports(self._ports_file, [port])
+        left_off = await find_ports(self._ports_file)
+        await save_ports(self._ports_file, [port, *(other for other in left_off if other != port)])
         try:
             await switch_power(command, port, "off")
             await asyncio.sleep(self.off_s)
         finally:
-            await restore_ports(self._ports_file, command)
+            still_off = await restore_ports(self._ports_file, command)
+        if port in still_off:
+            raise HostError(
+                f"the power command did not switch the port of {port.serial} on again",
+                hint="the agent's log has the reason; it tries again when it starts, and with the next port",
+            )
         return f"its port was off for {self.off_s:g} s"
 
 
@@ -129,9 +144,9 @@ class RecoveryActions:
 class RecoveryLadder:
     """Checks all devices every second; the check itself makes no adb call.
 
-    Invariant: a step that may disturb others is taken only with the farm's fresh permission, while this
-    host has no unfinished run on the device; restarts happen one device at a time, and each only once it is
-    on disk, so that two processes in a row do not restart a device twice.
+    Invariants: every step outside `HARMLESS` needs a fresh permission of the farm, and no unacknowledged
+    attempt of this host on the device. At most `rules.max_concurrent_restarts` devices restart at once. A
+    restart is written to disk before it begins, so that the next process does not repeat it.
     """
 
     adb: AdbClient
@@ -146,18 +161,18 @@ class RecoveryLadder:
     interval_s: float = INTERVAL_S
 
     def __post_init__(self) -> None:
-        self._steps = RecoveryActions(
+        self._actions = RecoveryActions(
             adb=self.adb, monitor=self.monitor, active=self.active, config=self.config, off_s=self.off_s
         )
-        self._recovering_by_id: dict[DeviceId, RecoveringDevice] = {}
+        self._state_by_id: dict[DeviceId, DeviceRecoveryState] = {}
 
     async def load(self) -> None:
         """Load the state of an earlier process; call it before anything else."""
         now_s, now = self.clock.monotonic(), self.clock.now()
         for saved in await self.state_store.load():
-            device = restore_recovery(saved, self.rules, now_s=now_s, now=now)
-            self._recovering_by_id[saved.device_id] = device
-            log.info("recovery_loaded", device_id=saved.device_id, steps=len(device.tries))
+            state = restore_recovery(saved, self.rules, now_s=now_s, now=now)
+            self._state_by_id[saved.device_id] = state
+            log.info("recovery_loaded", device_id=saved.device_id, steps=len(state.tries))
 
     async def run(self) -> NoReturn:
         """Recover devices until cancelled."""
@@ -175,10 +190,10 @@ class RecoveryLadder:
     def observations(self) -> dict[DeviceId, TransportObservation]:
         """Return the monitor's devices with their recovery; also those that are gone and to be recovered."""
         observations, unnamed = self.monitor.observations(), self._unidentified()
-        for identity, device in self._recovering_by_id.items():
-            if (recovery := device.reported()) is None:
+        for identity, state in self._state_by_id.items():
+            if (recovery := state.reported()) is None:
                 continue
-            serial = device.observation.serial
+            serial = state.observation.serial
             observation = observations.get(identity) or unnamed.get(serial)
             if observation is None:
                 detail = "adb does not list it"
@@ -188,87 +203,101 @@ class RecoveryLadder:
 
     def record_permission(self, allowed: Collection[DeviceId], sent_at_s: float) -> None:
         """Record the permissions in the answer to an exchange sent at that time."""
-        for identity, device in self._recovering_by_id.items():
-            device.permission_at_s = sent_at_s if identity in allowed else None
+        for identity, state in self._state_by_id.items():
+            state.permission_at_s = sent_at_s if identity in allowed else None
 
     def run_once(self) -> None:
         """Observe every device, and start the steps that are due."""
         now_s = self.clock.monotonic()
         if self.monitor.is_server_down:
             # Not the devices' fault: their times restart.
-            for device in self._recovering_by_id.values():
-                device.episode = device.episode and replace(device.episode, since_s=now_s)
+            for state in self._state_by_id.values():
+                state.episode = state.episode and replace(state.episode, since_s=now_s)
             return
         recoverable = self.monitor.recoverable_devices()
         for identity, observation in recoverable.items():
-            device = self._recovering_by_id.setdefault(identity, RecoveringDevice(observation=observation))
-            device.observation = observation
+            state = self._state_by_id.setdefault(identity, DeviceRecoveryState(observation=observation))
+            state.observation = observation
         listed, unnamed = self.monitor.observations(), self._unidentified()
-        for identity, device in self._recovering_by_id.items():
+        for identity, state in self._state_by_id.items():
             if identity in listed and identity not in recoverable:
                 continue
-            current = recoverable.get(identity) or unnamed.get(device.observation.serial)
+            current = recoverable.get(identity) or unnamed.get(state.observation.serial)
             if current is not None:
-                self._observe(identity, device, current.presence, now_s)
-            elif now_s >= device.restart_deadline_s:
-                self._observe(identity, device, Presence.ABSENT, now_s)
+                self._observe(identity, state, current.presence, now_s)
+            elif now_s >= state.restart_deadline_s:
+                self._observe(identity, state, Presence.ABSENT, now_s)
 
     def _unidentified(self) -> dict[str, TransportObservation]:
         """Return TCP devices that this process could not identify; an earlier process may know them."""
         return {row.serial: row for row in self.monitor.transports() if device_id(row) is None}
 
     def _observe(
-        self, identity: DeviceId, device: RecoveringDevice, presence: Presence, now_s: float
+        self, identity: DeviceId, state: DeviceRecoveryState, presence: Presence, now_s: float
     ) -> None:
         mode = failure_mode(presence, is_unclean=identity in self.active.unclean_by_device)
         if mode is None:
-            self._end_recovery(identity, device, presence)
+            self._end_recovery(identity, state, presence)
             return
-        device.episode = observe(device.episode, mode, now_s=now_s)
-        if device.failed_at_s is not None:
-            if now_s - device.failed_at_s < episode_cooldown_s(device.failures, self.rules):
-                return
-            device.failed_at_s, device.episode = None, RecoveryEpisode(failure_mode=mode, since_s=now_s)
-            device.tries.clear()
-        step = next_step(device.episode, self._rules_of(device, now_s), now_s=now_s)
-        if device.next is not step:
-            device.next = step
-            self.active.changed.set()
-        if step is not None and device.now is None and self._is_allowed(identity, device, now_s):
-            device.now, device.step_running_since_s = step, now_s
-            self.tasks.create_task(self._take_step(identity, device, step), name=f"recover {identity}")
+        episode = state.episode = self._observed_episode(state, mode, now_s)
+        if state.escalated_at_s is None:
+            self._start_due_step(identity, state, episode, now_s)
 
-    def _end_recovery(self, identity: DeviceId, device: RecoveringDevice, presence: Presence) -> None:
-        if device.reported() is not None:
-            log.info("recovery_over", device_id=identity, presence=presence, steps=len(device.tries))
+    def _observed_episode(
+        self, state: DeviceRecoveryState, mode: FailureMode, now_s: float
+    ) -> RecoveryEpisode:
+        if state.escalated_at_s is None:
+            return observe(state.episode, mode, now_s=now_s)
+        # An operator was called: begin a new episode only after the cooldown.
+        if now_s - state.escalated_at_s < episode_cooldown_s(state.escalations, self.rules):
+            return observe(state.episode, mode, now_s=now_s)
+        state.escalated_at_s = None
+        state.tries.clear()
+        return RecoveryEpisode(failure_mode=mode, since_s=now_s)
+
+    def _start_due_step(
+        self, identity: DeviceId, state: DeviceRecoveryState, episode: RecoveryEpisode, now_s: float
+    ) -> None:
+        step = next_step(episode, self._rules_of(state, now_s), now_s=now_s)
+        if state.due_step is not step:
+            state.due_step = step
             self.active.changed.set()
-        device.episode = device.next = device.failed_at_s = None
-        device.tries.clear()
+        if step is not None and state.running_step is None and self._is_allowed(identity, state, now_s):
+            state.running_step, state.running_since_s = step, now_s
+            self.tasks.create_task(self._execute_step(identity, state, step), name=f"recover {identity}")
+
+    def _end_recovery(self, identity: DeviceId, state: DeviceRecoveryState, presence: Presence) -> None:
+        if state.reported() is not None:
+            log.info("recovery_over", device_id=identity, presence=presence, steps=len(state.tries))
+            self.active.changed.set()
+        state.episode = state.due_step = state.escalated_at_s = None
+        state.tries.clear()
         if presence is Presence.ONLINE:
-            device.failures = 0
+            state.escalations = 0
 
-    def _rules_of(self, device: RecoveringDevice, now_s: float) -> RecoveryRules:
-        """Return the rules for a device; one that fails again soon after a restart is not restarted."""
-        at_s, episode = device.restarted_at_s, device.episode
-        is_other_episode = episode is not None and not RESTARTS & set(episode.steps)
-        is_early = at_s is not None and is_other_episode and now_s - at_s < self.rules.cooldown_s
+    def _rules_of(self, state: DeviceRecoveryState, now_s: float) -> RecoveryRules:
+        """Return the rules for a device in its present episode."""
+        at_s, episode = state.restarted_at_s, state.episode
+        has_no_restart = episode is not None and not RESTARTS & set(episode.steps)
+        # An earlier episode restarted it less than `cooldown_s` ago: do not restart it again.
+        is_early = at_s is not None and has_no_restart and now_s - at_s < self.rules.cooldown_s
         return replace(self.rules, may_reboot=False, may_switch_power=False) if is_early else self.rules
 
-    def _is_allowed(self, identity: DeviceId, device: RecoveringDevice, now_s: float) -> bool:
+    def _is_allowed(self, identity: DeviceId, state: DeviceRecoveryState, now_s: float) -> bool:
         if identity in self.active.on_device_action:
             return False
-        if device.next in HARMLESS:
+        if state.due_step in HARMLESS:
             return True
-        if device.permission_at_s is None or now_s - device.permission_at_s > PERMISSION_S:
+        if state.permission_at_s is None or now_s - state.permission_at_s > PERMISSION_S:
             return False
         attempts = self.active.attempt_by_id.values()
         if any(attempt.record.device_id == identity and not attempt.acknowledged for attempt in attempts):
             return False
-        others = self._recovering_by_id.values()
+        others = self._state_by_id.values()
         restarting = sum(other.is_restarting(self.rules, now_s) for other in others)
-        return device.next not in RESTARTS or restarting < self.rules.max_concurrent_restarts
+        return state.due_step not in RESTARTS or restarting < self.rules.max_concurrent_restarts
 
-    async def _take_step(self, identity: DeviceId, device: RecoveringDevice, step: RecoveryStep) -> None:
+    async def _execute_step(self, identity: DeviceId, state: DeviceRecoveryState, step: RecoveryStep) -> None:
         is_disturbing = step not in HARMLESS
         if is_disturbing:
             # Nothing else may begin on the device during the step.
@@ -276,7 +305,7 @@ class RecoveryLadder:
         try:
             if step in RESTARTS:
                 await self._save()
-            result = await self._steps.take(step, identity, device.observation, device.usb_path or None)
+            result = await self._actions.execute(step, identity, state.observation, state.usb_path or None)
         except FarmError as error:
             result = f"failed: {error.message}"
         except Exception as error:
@@ -284,33 +313,33 @@ class RecoveryLadder:
             result = f"the agent failed: {error!r}"
         else:
             if step in RESTARTS:
-                device.restarted_at_s = self.clock.monotonic()
+                state.restarted_at_s = self.clock.monotonic()
         finally:
-            device.now = None
+            state.running_step = None
             if is_disturbing:
                 self.active.on_device_action.discard(identity)
         now_s = self.clock.monotonic()
         log.info("recovery_step_taken", device_id=identity, step=step, result=result)
-        device.next = device.permission_at_s = None
-        device.tries.append(RecoveryAttempt(step=step, at=self.clock.now(), result=result[:500]))
+        state.due_step = state.permission_at_s = None
+        state.tries.append(RecoveryAttempt(step=step, at=self.clock.now(), result=result[:500]))
         if step is RecoveryStep.HUMAN:
-            device.failures, device.failed_at_s = device.failures + 1, now_s
-        if device.episode is not None:
-            device.episode = record_step(device.episode, step, now_s=now_s)
+            state.escalations, state.escalated_at_s = state.escalations + 1, now_s
+        if state.episode is not None:
+            state.episode = record_step(state.episode, step, now_s=now_s)
         self.active.changed.set()
 
     async def _save(self) -> None:
         now_s, rules = self.clock.monotonic(), self.rules
-        devices = self._recovering_by_id.items()
-        states = (device.find_saved_recovery(identity, rules, now_s) for identity, device in devices)
-        await self.state_store.save([state for state in states if state is not None])
+        states = self._state_by_id.items()
+        found = (state.find_saved_recovery(identity, rules, now_s) for identity, state in states)
+        await self.state_store.save([saved for saved in found if saved is not None])
 
     async def _record_ports(self) -> None:
         """Record the USB ports of devices, while adb still lists them."""
         new = {
-            device.observation.serial: device
-            for device in self._recovering_by_id.values()
-            if device.usb_path is None and is_usb(device.observation.serial)
+            state.observation.serial: state
+            for state in self._state_by_id.values()
+            if state.usb_path is None and is_usb(state.observation.serial)
         }
         if self.config.power_command is None or not new or self.monitor.is_server_down:
             return
@@ -319,5 +348,5 @@ class RecoveryLadder:
         except FarmError as error:
             log.debug("ports_unknown", reason=error.message)
             return
-        for serial, device in new.items():
-            device.usb_path = find_port(serial, listed) or ""
+        for serial, state in new.items():
+            state.usb_path = find_port(serial, listed) or ""

@@ -33,7 +33,7 @@ FILE = "recovery.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedRecovery:
-    """The recovery state of one device. Times are seconds on the agent's own clock."""
+    """The recovery state of one device in the file. Times are seconds on the agent's own clock."""
 
     device_id: DeviceId
     #: Its name in adb.
@@ -136,8 +136,8 @@ INTERRUPTED = "interrupted by an agent restart"
 
 
 @dataclass(slots=True, kw_only=True)
-class RecoveringDevice:
-    """One device of this host, since this process or the one before first saw it."""
+class DeviceRecoveryState:
+    """The recovery state of one device of this host, healthy or not."""
 
     observation: TransportObservation
     #: Empty where adb does not report it, None while it was not queried.
@@ -145,44 +145,44 @@ class RecoveringDevice:
     episode: RecoveryEpisode | None = None
     tries: list[RecoveryAttempt] = field(default_factory=list)
     #: The step that waits for the farm's permission, or for other restarts.
-    next: RecoveryStep | None = None
-    #: The running step, and since when.
-    now: RecoveryStep | None = None
-    step_running_since_s: float | None = None
+    due_step: RecoveryStep | None = None
+    running_step: RecoveryStep | None = None
+    running_since_s: float | None = None
     permission_at_s: float | None = None
     restarted_at_s: float | None = None
-    failures: int = 0
-    failed_at_s: float | None = None
+    #: Calls for an operator in a row, and when the last one was; None once another episode has begun.
+    escalations: int = 0
+    escalated_at_s: float | None = None
     #: Until then it does not count as absent: adb has yet to list devices that an earlier process knew.
     restart_deadline_s: float = 0.0
 
     def is_restarting(self, rules: RecoveryRules, now_s: float) -> bool:
         """Return whether it counts among the devices that are away because of a restart."""
-        if self.now in RESTARTS:
+        if self.running_step in RESTARTS:
             return True
         at_s = self.restarted_at_s
         return self.episode is not None and at_s is not None and now_s - at_s < rules.restart_s
 
     def reported(self) -> Recovery | None:
         """Return the recovery to report; None while nothing was done or is due."""
-        if self.episode is None or not (self.tries or self.next):
+        if self.episode is None or not (self.tries or self.due_step):
             return None
         return Recovery(
             failure_mode=self.episode.failure_mode,
             tries=tuple(self.tries),
-            next=self.next,
-            failed=self.failed_at_s is not None,
+            next=self.due_step,
+            failed=self.escalated_at_s is not None,
         )
 
     def find_saved_recovery(
         self, identity: DeviceId, rules: RecoveryRules, now_s: float
     ) -> SavedRecovery | None:
         """Return the state that the next process needs; None where nothing was done that limits it."""
-        begun = self.now if self.now in RESTARTS else None
+        begun = self.running_step if self.running_step in RESTARTS else None
         restarted_at_s = self.restarted_at_s
         if restarted_at_s is not None and now_s - restarted_at_s >= rules.cooldown_s:
             restarted_at_s = None
-        if not (self.tries or begun or self.failures or restarted_at_s is not None):
+        if not (self.tries or begun or self.escalations or restarted_at_s is not None):
             return None
         return SavedRecovery(
             device_id=identity,
@@ -192,18 +192,18 @@ class RecoveringDevice:
             episode=self.episode and replace(self.episode, since_s=0.0),
             tries=tuple(self.tries),
             begun=begun,
-            step_started_at_s=self.step_running_since_s if begun else None,
+            step_started_at_s=self.running_since_s if begun else None,
             restarted_at_s=restarted_at_s,
-            failures=self.failures,
-            failed_at_s=self.failed_at_s,
+            failures=self.escalations,
+            failed_at_s=self.escalated_at_s,
         )
 
 
 def restore_recovery(
     saved: SavedRecovery, rules: RecoveryRules, *, now_s: float, now: datetime
-) -> RecoveringDevice:
+) -> DeviceRecoveryState:
     """Return the device in the next process: a restart that was begun counts as one, whatever its result."""
-    device = RecoveringDevice(
+    state = DeviceRecoveryState(
         observation=TransportObservation(
             serial=saved.serial, presence=Presence.ABSENT, detail="adb does not list it yet"
         ),
@@ -211,15 +211,15 @@ def restore_recovery(
         episode=saved.episode and replace(saved.episode, since_s=now_s),
         tries=list(saved.tries),
         restarted_at_s=saved.restarted_at_s,
-        failures=saved.failures,
-        failed_at_s=saved.failed_at_s,
+        escalations=saved.failures,
+        escalated_at_s=saved.failed_at_s,
         restart_deadline_s=now_s + rules.absent_s,
     )
     if saved.begun is not None:
         at_s = now_s if saved.step_started_at_s is None else saved.step_started_at_s
         # It may have recovered before the step was begun.
-        episode = device.episode or RecoveryEpisode(failure_mode=FailureMode.ABSENT, since_s=now_s)
-        device.episode = record_step(episode, saved.begun, now_s=at_s)
-        device.restarted_at_s = at_s
-        device.tries.append(RecoveryAttempt(step=saved.begun, at=now, result=INTERRUPTED))
-    return device
+        episode = state.episode or RecoveryEpisode(failure_mode=FailureMode.ABSENT, since_s=now_s)
+        state.episode = record_step(episode, saved.begun, now_s=at_s)
+        state.restarted_at_s = at_s
+        state.tries.append(RecoveryAttempt(step=saved.begun, at=now, result=INTERRUPTED))
+    return state

@@ -153,9 +153,9 @@ def next_step(episode: RecoveryEpisode, rules: RecoveryRules, *, now_s: float) -
     return step if step is not None and now_s >= _due_s(episode, rules) else None
 
 
-def episode_cooldown_s(failures: int, rules: RecoveryRules) -> float:
+def episode_cooldown_s(escalations: int, rules: RecoveryRules) -> float:
     """Return how long to wait after the n-th escalation to an operator in a row, in seconds."""
-    return min(rules.max_cooldown_s, rules.cooldown_s * 2.0 ** min(max(failures - 1, 0), 30))
+    return min(rules.max_cooldown_s, rules.cooldown_s * 2.0 ** min(max(escalations - 1, 0), 30))
 
 
 def _next_allowed_step(episode: RecoveryEpisode, rules: RecoveryRules) -> RecoveryStep | None:

@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from agents.upkeep.recovery_ladder import PORTS_FILE
+from agents.devices.inventory import TransportObservation
+from agents.host.config import AgentConfig
+from agents.upkeep.recovery_ladder import PORTS_FILE, RecoveryActions
 from agents.virtual.faults import Faults, set_faults
 from farm.clock import SystemClock
+from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Presence
+from farm.core.errors import HostError
 from farm.core.upkeep.recovery import RecoveryStep
 from tests.support.agents.fake_farm import comes_true
 from tests.support.agents.recovery_fixture import QUICK, boots_of, running_ladder
@@ -160,6 +164,22 @@ async def test_a_port_that_an_agent_left_off_is_switched_on_by_the_next(bench: B
     async with running_ladder(bench, tmp_path, power_command=command):
         await comes_true(lambda: not (tmp_path / PORTS_FILE).exists(), "the port is on")
     assert (tmp_path / "switched").read_text().split() == ["on"]
+
+
+async def test_a_port_that_stays_off_is_a_failed_step_and_no_other_port_is_forgotten(
+    bench: Bench, tmp_path: Path
+) -> None:
+    settings = {"data_dir": tmp_path, "power_command": "/bin/sh -c 'test {action} = off'"}
+    config = AgentConfig.model_validate(settings)
+    (tmp_path / PORTS_FILE).write_text(json.dumps([{"serial": "left-off", "usb_path": None}]))
+    actions = RecoveryActions(
+        adb=bench.adb, monitor=bench.monitor, active=bench.active, config=config, off_s=0.0
+    )
+    gone = TransportObservation(serial="gone", presence=Presence.ABSENT)
+    with pytest.raises(HostError, match="gone"):
+        await actions.execute(RecoveryStep.POWER_CYCLE, DeviceId("gone"), gone, None)
+    recorded = json.loads((tmp_path / PORTS_FILE).read_text())
+    assert [port["serial"] for port in recorded] == ["gone", "left-off"]
 
 
 @pytest.mark.fault(17)

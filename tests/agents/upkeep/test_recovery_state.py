@@ -15,7 +15,7 @@ from agents.host.atomic_file import DiskThread
 from agents.upkeep.recovery_state import (
     FILE,
     INTERRUPTED,
-    RecoveringDevice,
+    DeviceRecoveryState,
     RecoveryStateStore,
     SavedRecovery,
     restore_recovery,
@@ -138,12 +138,12 @@ def test_nothing_is_written_where_nothing_changed(memory: Memory, tmp_path: Path
 def test_a_restart_that_was_begun_holds_back_the_next_step_and_every_other_phone_as_long_as_one_that_ended(
     passed_s: float, restart: RecoveryStep
 ) -> None:
-    recovering_device = RecoveringDevice(
+    state = DeviceRecoveryState(
         observation=TransportObservation(serial="0a1b2c", presence=Presence.WRONG_MODE)
     )
-    recovering_device.episode = RecoveryEpisode(failure_mode=FailureMode.WRONG_MODE, since_s=0.0)
-    recovering_device.now, recovering_device.step_running_since_s = restart, 1000.0
-    kept = recovering_device.find_saved_recovery(DeviceId("shelf-3"), DEFAULT_RULES, 1000.0)
+    state.episode = RecoveryEpisode(failure_mode=FailureMode.WRONG_MODE, since_s=0.0)
+    state.running_step, state.running_since_s = restart, 1000.0
+    kept = state.find_saved_recovery(DeviceId("shelf-3"), DEFAULT_RULES, 1000.0)
     assert kept is not None
     now_s = 1000.0 + passed_s
     found = restore_recovery(kept, DEFAULT_RULES, now_s=now_s, now=AT)
@@ -156,25 +156,19 @@ def test_a_restart_that_was_begun_holds_back_the_next_step_and_every_other_phone
 
 
 def test_a_restart_that_was_begun_on_a_phone_that_was_well_by_then_counts_too() -> None:
-    recovering_device = RecoveringDevice(
-        observation=TransportObservation(serial="0a1b2c", presence=Presence.ONLINE)
-    )
-    recovering_device.now, recovering_device.step_running_since_s = RecoveryStep.REBOOT, 1000.0
-    kept = recovering_device.find_saved_recovery(DeviceId("shelf-3"), DEFAULT_RULES, 1000.0)
+    state = DeviceRecoveryState(observation=TransportObservation(serial="0a1b2c", presence=Presence.ONLINE))
+    state.running_step, state.running_since_s = RecoveryStep.REBOOT, 1000.0
+    kept = state.find_saved_recovery(DeviceId("shelf-3"), DEFAULT_RULES, 1000.0)
     assert kept is not None
     assert restore_recovery(kept, DEFAULT_RULES, now_s=1001.0, now=AT).is_restarting(DEFAULT_RULES, 1001.0)
 
 
 def test_what_holds_no_one_back_any_more_is_not_kept() -> None:
-    recovering_device = RecoveringDevice(
+    state = DeviceRecoveryState(
         observation=TransportObservation(serial="0a1b2c", presence=Presence.ONLINE), restarted_at_s=1000.0
     )
     identity = DeviceId("shelf-3")
     assert (
-        recovering_device.find_saved_recovery(identity, DEFAULT_RULES, 1000.0 + DEFAULT_RULES.cooldown_s - 1)
-        is not None
+        state.find_saved_recovery(identity, DEFAULT_RULES, 1000.0 + DEFAULT_RULES.cooldown_s - 1) is not None
     )
-    assert (
-        recovering_device.find_saved_recovery(identity, DEFAULT_RULES, 1000.0 + DEFAULT_RULES.cooldown_s)
-        is None
-    )
+    assert state.find_saved_recovery(identity, DEFAULT_RULES, 1000.0 + DEFAULT_RULES.cooldown_s) is None
