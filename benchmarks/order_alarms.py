@@ -100,7 +100,7 @@ def scan(random: np.random.Generator, scenario: Scenario) -> tuple[OrderEffect, 
             seed=int(random.integers(1 << 31)),
             candidates=scenario.candidates,
         )
-        planned = list(plan.starts(0, scenario.rounds * plan.starts_of_round))
+        planned = list(plan.starts(0, scenario.rounds * plan.start_count_per_round))
         noise = scenario.noise(random, len(planned))
         before: int | None = None
         for start, deviation in zip(planned, noise, strict=True):

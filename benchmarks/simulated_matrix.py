@@ -53,7 +53,7 @@ def simulated_starts(
         size: candidates of one block at most; None: a round is one block, only shuffled.
     """
     plan = BlockPlan(cells, device_id=_DEVICE, seed=int(random.integers(1 << 31)), candidates=size)
-    count = plan.starts_of_round
+    count = plan.start_count_per_round
     levels = noise(random, rounds * count, count)
     values: dict[int, list[JoinedValue]] = {cell.index: [] for cell in cells}
     before = -1

@@ -2,11 +2,12 @@
 
 
 def first_virtual_time(head: int | None, own_tail: int | None) -> int:
-    """Return the virtual time at which a new submission joins a device's queue.
+    """Return the virtual time of the first round of a new submission in a device's queue.
 
-    It joins at the head of the queue, but behind the user's own jobs: those of one user run in their order,
-    those of several users by rounds in turn. Virtual time counts jobs: a round of many cells is due as much
-    less often as it takes longer.
+    It joins the round that is served next, behind its jobs, and never before waiting jobs of the same user.
+    Within a submission each round advances virtual time by its number of jobs (`round_virtual_time`). A
+    further submission of the same user follows one unit after the user's last round, whatever the size of
+    that round.
 
     Args:
         head: the virtual time that the device serves next; None when nothing waits.
@@ -16,6 +17,12 @@ def first_virtual_time(head: int | None, own_tail: int | None) -> int:
     return max(head or 0, behind_own)
 
 
-def round_virtual_time(first: int, *, round: int, starts: int) -> int:
-    """Return the virtual time shared by all jobs of a round, so that rounds are not interleaved."""
-    return first + (round - 1) * starts
+def round_virtual_time(first: int, *, round_number: int, jobs_per_round: int) -> int:
+    """Return the virtual time shared by all jobs of a round, so that rounds are not interleaved.
+
+    Args:
+        first: the virtual time of the submission's first round.
+        round_number: the round's number in the submission, from 1.
+        jobs_per_round: the number of jobs of each of its rounds on the device.
+    """
+    return first + (round_number - 1) * jobs_per_round

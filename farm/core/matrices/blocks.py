@@ -53,7 +53,7 @@ class BlockPlan:
         """Plan rounds of cells; `candidates` is None where a round is one shuffled block, as it once was."""
         self._device_id, self._seed, self._candidates = device_id, seed, candidates
         self.blocks = _partition(list(cells), candidates, f"{seed}/{device_id}/members/")
-        self.starts_of_round = sum(map(len, self.blocks))
+        self.start_count_per_round = sum(map(len, self.blocks))
         #: The blocks of the round that was asked for last: rounds are asked for in their order.
         self._last: tuple[int, list[int]] = (0, [])
 
@@ -64,7 +64,7 @@ class BlockPlan:
         """
         position = first
         while position < stop:
-            number, offset = divmod(position, self.starts_of_round)
+            number, offset = divmod(position, self.start_count_per_round)
             for block in self._order_of_blocks(first_round + number):
                 size = len(self.blocks[block])
                 if offset >= size:
@@ -90,7 +90,7 @@ class BlockPlan:
         return (PlannedStart(index, round, number, place) for place, index in enumerate(order, start=1))
 
 
-def starts_by_cell(cells: Iterable[ComparableCell], candidates: int | None) -> dict[int, int]:
+def start_count_by_cell(cells: Iterable[ComparableCell], candidates: int | None) -> dict[int, int]:
     """Return by index how often each cell of a device starts in one round: a baseline once in each block."""
     own = list(cells)
     compared = Counter(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from farm.core.base.ids import DeviceId, VariantId
-from farm.core.matrices.blocks import BLOCK_CANDIDATES, BlockPlan, PlannedStart, starts_by_cell
+from farm.core.matrices.blocks import BLOCK_CANDIDATES, BlockPlan, PlannedStart, start_count_by_cell
 from farm.core.matrices.matrix import CellKey, Expansion, Slot, cell_label_by_axes, cells_of
 
 
@@ -62,7 +62,7 @@ class JobTemplate:
     #: Of one block at most; None: a round is one block, as of matrices that are older than smaller ones.
     block_candidates: int | None = None
 
-    def starts_of_round(self, part: TemplatePart) -> int:
+    def start_count_per_round(self, part: TemplatePart) -> int:
         """Return how many jobs a device has in one round, without repeats."""
         cells = self.slots if part.slots is None else part.slots
         return len(cells) if part.starts is None else part.starts
@@ -77,7 +77,7 @@ class JobTemplate:
     @property
     def job_count(self) -> int:
         """Return the number of jobs of all devices and rounds, without repeats."""
-        return self.rounds * sum(map(self.starts_of_round, self.parts))
+        return self.rounds * sum(map(self.start_count_per_round, self.parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +105,8 @@ class DeviceExpansion:
         """Prepare one part of a job template."""
         self._template = job_template
         self.part = part
-        self.starts_of_round = job_template.starts_of_round(part)
-        self.job_count = self.starts_of_round * job_template.rounds
+        self.start_count_per_round = job_template.start_count_per_round(part)
+        self.job_count = self.start_count_per_round * job_template.rounds
         self._numbers = range(len(job_template.slots)) if part.slots is None else part.slots
         self._index_by_slot = {number: part.first + place for place, number in enumerate(self._numbers)}
         self._plan = BlockPlan(
@@ -161,7 +161,7 @@ def freeze_expansion(
     for placement in expansion.assignments:
         # Most devices have the same cells.
         if tuple(placement.slots) not in starts:
-            counts = starts_by_cell(cells_of(placement, expansion.slots), BLOCK_CANDIDATES)
+            counts = start_count_by_cell(cells_of(placement, expansion.slots), BLOCK_CANDIDATES)
             starts[tuple(placement.slots)] = sum(counts.values())
     return JobTemplate(
         rounds=rounds,

@@ -75,7 +75,9 @@ class RowBuilder:
             cells += _new_cells(expansion, (job.cell_index for job in own if job.round == 1))
             for job in own:
                 virtual_time = round_virtual_time(
-                    batch.first_virtual_time, round=job.round, starts=expansion.starts_of_round
+                    batch.first_virtual_time,
+                    round_number=job.round,
+                    jobs_per_round=expansion.start_count_per_round,
                 )
                 rows.append((batch.device_id, job, virtual_time))
         return RowBatch(batches=whole, cells=sorted(cells), jobs=rows)

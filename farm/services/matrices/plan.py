@@ -10,7 +10,7 @@ from farm.core.base.ids import DeviceId
 from farm.core.base.setting_values import non_default_settings
 from farm.core.devices.remediation import MESSAGE_BY_BLOCKER
 from farm.core.devices.selector import closest_mismatch
-from farm.core.matrices.blocks import BLOCK_CANDIDATES, starts_by_cell
+from farm.core.matrices.blocks import BLOCK_CANDIDATES, start_count_by_cell
 from farm.core.matrices.estimate import Estimate, EstimateBasis, RunHistory, RunKind
 from farm.core.matrices.matrix import Cell, MatrixSpec, RejectedCell, cell_label_by_axes
 from farm.core.models.variant import Manifest, variant_name
@@ -35,7 +35,7 @@ def plan_matrix(connection: Connection, spec: MatrixSpec) -> MatrixPlanView:
     expanded = expand_matrix(connection, spec)
     expansion, varying = expanded.expansion, expanded.varying
     estimated = _estimate(connection, expanded)
-    starts_of = starts_by_cell((cell for cell, _ in estimated), BLOCK_CANDIDATES)
+    starts_of = start_count_by_cell((cell for cell, _ in estimated), BLOCK_CANDIDATES)
     planned = _planned_devices(connection, expanded, estimated, starts_of)
     label_by_index = {
         cell.index: cell_label_by_axes(cell.key, varying, replica=cell.replica) for cell in expansion.cells

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, DeviceId, MatrixId
 from farm.core.base.setting_values import SettingValue, non_default_settings
 from farm.core.errors import Conflict
-from farm.core.matrices.blocks import starts_by_cell
+from farm.core.matrices.blocks import start_count_by_cell
 from farm.core.matrices.matrix import Cell, KnownHarness, KnownHarnesses, MatrixSpec, varying_axes
 from farm.core.matrices.partial_rerun import compared_cells, select_cells
 from farm.core.matrices.repeated_cells import RepeatedCell, repeat_cells
@@ -50,7 +50,7 @@ def _failed_part(connection: Connection, matrix: Matrix, expanded: MatrixExpansi
     valid = _valid_starts(connection, matrix.matrix_id)
     rows = matrices.list_cells(connection, matrix.matrix_id)
     harnesses = expanded.harnesses
-    starts = starts_by_cell(rows, matrix.block_candidates)
+    starts = start_count_by_cell(rows, matrix.block_candidates)
     failed = {
         _of_row(row, harnesses) for row in rows if valid[row.cell_id] < starts[row.index] * matrix.rounds
     }

@@ -271,12 +271,12 @@ def _store_job_template(tx: Tx, matrix_id: MatrixId, prepared: PreparedMatrix) -
 def _new_expansion(
     job_template: JobTemplate, part: TemplatePart, first_virtual_time: int
 ) -> NewLazyExpansion:
-    starts, rounds = job_template.starts_of_round(part), job_template.rounds
+    starts, rounds = job_template.start_count_per_round(part), job_template.rounds
     return NewLazyExpansion(
         device_id=part.device_id,
         jobs=starts * rounds,
         first_virtual_time=first_virtual_time,
-        last_virtual_time=round_virtual_time(first_virtual_time, round=rounds, starts=starts),
+        last_virtual_time=round_virtual_time(first_virtual_time, round_number=rounds, jobs_per_round=starts),
     )
 
 

@@ -9,7 +9,7 @@ from farm.core.base.ids import AttemptId
 from farm.core.devices.device import Admin, DeviceFacts, Presence
 from farm.core.devices.software_version import software_changes
 from farm.core.errors import ArtifactExpired, Conflict, InvalidInput, NotFound
-from farm.core.matrices.blocks import BLOCK_CANDIDATES, starts_by_cell
+from farm.core.matrices.blocks import BLOCK_CANDIDATES, start_count_by_cell
 from farm.core.matrices.repeated_cells import RepeatedCell
 from farm.core.models.builders import build_command
 from farm.core.models.variant import Variant
@@ -65,7 +65,7 @@ def plan_rerun(connection: Connection, attempt_id: AttemptId) -> RerunPlan:
     cell, template = number.cell, prepared.job_template
     baseline = next((other for other in number.cells if other.index == cell.baseline_index), None)
     lowest, highest = prepared.expanded.spec.round_range
-    starts = sum(starts_by_cell(prepared.expanded.expansion.cells, BLOCK_CANDIDATES).values())
+    starts = sum(start_count_by_cell(prepared.expanded.expansion.cells, BLOCK_CANDIDATES).values())
     shown = list_results(connection, number.matrix.matrix_id, after=cell.index - 1, limit=1)
     return RerunPlan.of(
         number,

@@ -15,7 +15,7 @@ from farm.core.base.ids import CellId, DeviceId, MatrixId
 from farm.core.devices.device import Admin
 from farm.core.errors import FarmBusy
 from farm.core.jobs.fair_share import round_virtual_time
-from farm.core.matrices.blocks import BlockPlan, starts_by_cell
+from farm.core.matrices.blocks import BlockPlan, start_count_by_cell
 from farm.core.matrices.rounds import SequentialRounds, cells_of_further_rounds, cells_to_decide
 from farm.core.operations.event import EventSubject, FurtherWorkEvent
 from farm.core.results.looks.look import Compare, Look, missing_rounds, take_look, unusable_look
@@ -158,7 +158,7 @@ def _add_rounds(
     times = jobs.first_virtual_times(
         tx.connection, [growth.device_id], priority=matrix.spec.priority, submitted_by=None
     )
-    starts = sum(starts_by_cell(further, matrix.block_candidates).values())
+    starts = sum(start_count_by_cell(further, matrix.block_candidates).values())
     return replace(
         growth,
         first_round=first,
@@ -192,8 +192,8 @@ def _queue_jobs(tx: Tx, matrix: Matrix, growth: RoundGrowth, *, limit: int) -> R
             start.place,
             round_virtual_time(
                 growth.virtual_time,
-                round=start.round - growth.first_round + 1,
-                starts=plan.starts_of_round,
+                round_number=start.round - growth.first_round + 1,
+                jobs_per_round=plan.start_count_per_round,
             ),
         )
         for start in plan.starts(growth.queued_jobs, stop, first_round=growth.first_round)

@@ -23,7 +23,10 @@ def test_what_comes_joins_beside_the_next_and_behind_its_own(head: int | None, t
 
 @given(first=st.integers(0, 10**9), rounds=ROUNDS, cells=CELLS)
 def test_rounds_keep_their_order_and_count_jobs(first: int, rounds: int, cells: int) -> None:
-    turns = [round_virtual_time(first, round=number, starts=cells) for number in range(1, rounds + 1)]
+    turns = [
+        round_virtual_time(first, round_number=number, jobs_per_round=cells)
+        for number in range(1, rounds + 1)
+    ]
     assert turns[0] == first
     assert {later - earlier for earlier, later in pairwise(turns)} <= {cells}
 
@@ -37,13 +40,13 @@ def test_a_small_matrix_waits_for_one_round_of_a_flood_at_most_before_it_begins(
     """And between its own rounds for as many jobs as it has itself, and one round."""
     begun = at.draw(st.integers(1, rounds))
     queue = [
-        (round_virtual_time(0, round=n, starts=flood), 0)
+        (round_virtual_time(0, round_number=n, jobs_per_round=flood), 0)
         for n in range(begun, rounds + 1)
         for _ in range(flood)
     ]
     first = first_virtual_time(queue[0][0], None)
     own = [
-        (round_virtual_time(first, round=n, starts=small), 1)
+        (round_virtual_time(first, round_number=n, jobs_per_round=small), 1)
         for n in range(1, small_rounds + 1)
         for _ in range(small)
     ]

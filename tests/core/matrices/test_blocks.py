@@ -14,7 +14,7 @@ from farm.core.matrices.blocks import (
     PlannedStart,
     balanced_order,
     shuffled,
-    starts_by_cell,
+    start_count_by_cell,
 )
 
 PHONE = DeviceId("phone-1")
@@ -40,7 +40,7 @@ def plan_of(cells: list[Cell], *, seed: int = 7, candidates: int | None = BLOCK_
 
 
 def rounds_of(plan: BlockPlan, rounds: int, *, first_round: int = 1) -> list[PlannedStart]:
-    return list(plan.starts(0, plan.starts_of_round * rounds, first_round=first_round))
+    return list(plan.starts(0, plan.start_count_per_round * rounds, first_round=first_round))
 
 
 @st.composite
@@ -59,7 +59,7 @@ def test_a_candidate_starts_once_a_round_and_its_baseline_in_the_same_block(
     cells: list[Cell], seed: int
 ) -> None:
     plan = plan_of(cells, seed=seed)
-    assert Counter(index for block in plan.blocks for index in block) == starts_by_cell(
+    assert Counter(index for block in plan.blocks for index in block) == start_count_by_cell(
         cells, BLOCK_CANDIDATES
     )
     by_index = {cell.index: cell for cell in cells}
@@ -81,7 +81,7 @@ def test_each_round_is_every_block_once_in_an_order_of_its_own(
 ) -> None:
     plan = plan_of(cells, seed=seed)
     starts = rounds_of(plan, 3, first_round=first_round)
-    assert len(starts) == 3 * plan.starts_of_round
+    assert len(starts) == 3 * plan.start_count_per_round
     for round in range(first_round, first_round + 3):
         own = [start for start in starts if start.round == round]
         for number, block in enumerate(plan.blocks):
@@ -112,8 +112,8 @@ def test_wherever_it_is_cut_a_block_is_whole_and_none_is_twice(
 def test_one_baseline_with_49_candidates_starts_nine_times_a_round() -> None:
     plan = plan_of(star(49))
     assert sorted(map(len, plan.blocks)) == [6] * 5 + [7] * 4
-    assert plan.starts_of_round == 58
-    assert plan_of(star(49, aa=True)).starts_of_round == 67
+    assert plan.start_count_per_round == 58
+    assert plan_of(star(49, aa=True)).start_count_per_round == 67
 
 
 def test_what_has_a_baseline_of_its_own_each_is_a_block_of_two() -> None:
@@ -181,4 +181,4 @@ def test_a_matrix_without_small_blocks_goes_on_as_it_was_planned() -> None:
         (index, round) for round in (1, 2) for index in shuffled(range(13), f"7/{PHONE}/{round}/0/")
     ]
     assert {start.block for start in starts} == {0}
-    assert starts_by_cell(cells, None) == dict.fromkeys(range(13), 1)
+    assert start_count_by_cell(cells, None) == dict.fromkeys(range(13), 1)

@@ -45,8 +45,8 @@ def test_wherever_it_is_cut_its_jobs_are_those_of_the_whole(
     for part in job_template.parts:
         own = [cell for cell in whole.cells if cell.device_id == part.device_id]
         plan = BlockPlan(own, device_id=part.device_id, seed=seed)
-        assert job_template.starts_of_round(part) == plan.starts_of_round
-        counts.append(rounds * plan.starts_of_round)
+        assert job_template.start_count_per_round(part) == plan.start_count_per_round
+        counts.append(rounds * plan.start_count_per_round)
         expected = list(plan.starts(0, counts[-1]))
         # A batch ends where a block does.
         sizes = [len(list(block)) for _, block in groupby(expected, key=lambda job: (job.round, job.block))]
