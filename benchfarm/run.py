@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """One matrix. Its state is that of the last answer of the farm; `refresh()` and `wait()` renew it."""
+    """One matrix. Its state is that of the last answer of the farm.
+
+    `refresh()`, `wait()` and `cancel()` update it.
+    """
 
     def __init__(self, farm: "Farm", view: MatrixView) -> None:
         self._farm = farm
@@ -82,14 +85,22 @@ class Run:
         return view
 
     def rerun(self, *, failed: bool = False, key: str | None = None) -> "Run":
-        """Submit the matrix again, or with `failed` only its cells without a valid number.
+        """Submit the matrix again.
 
-        With a `key` of your own, the matrix that was submitted with it before is returned.
+        Args:
+            failed: only cells without a valid or noisy measurement in some round, and the cells they are
+                compared with.
+            key: makes the call idempotent: the same key returns the matrix of the first call.
         """
         return Run(self._farm, self._client.rerun_matrix(self.id, failed=failed, key=key))
 
     def rerun_attempt(self, attempt_id: int, *, key: str | None = None) -> "Run":
-        """Measure the number of one attempt again, as it was made; `key` is as that of `rerun`."""
+        """Measure the number of an attempt again, as it was made: of this matrix, or of another.
+
+        Args:
+            attempt_id: the number of the attempt, unique in the farm.
+            key: makes the call idempotent: the same key returns the matrix of the first call.
+        """
         return Run(self._farm, self._client.rerun_attempt(AttemptId(attempt_id), key=key))
 
     def cells(self) -> list[CellView]:
@@ -105,15 +116,15 @@ class Run:
         return list(self._client.rejected(self.id))
 
     def why(self) -> MatrixPendingView:
-        """Return what its waiting jobs wait for."""
+        """Return why its queued jobs are not running."""
         return self._client.matrix_waiting(self.id)
 
     def explain(self, cell: "int | CellView | ResultView") -> CellExplanation:
-        """Return everything that the comparison of a cell rests on."""
+        """Return everything that the comparison of a cell rests on; the cell may be of another matrix."""
         return self._farm.explain(cell if isinstance(cell, int) else cell.cell_id)
 
     def attempt(self, attempt_id: int) -> AttemptView:
-        """Return one run on a device: its plan, evidence and reading."""
+        """Return one run on a device: its plan, evidence and reading; it may be of another matrix."""
         return self._client.attempt(AttemptId(attempt_id))
 
     def speedups(
@@ -142,7 +153,7 @@ class Run:
         return self._farm.results(self.id)
 
     def samples(self, *, cell: int | None = None) -> Samples:
-        """Return the single iterations of all counted runs, or of one cell."""
+        """Return every iteration of all accepted measurements, of any quality, or of those of one cell."""
         return self._farm.samples(self.id, cell=None if cell is None else CellId(cell))
 
     def report(self) -> str:
