@@ -98,7 +98,7 @@ def scan(random: np.random.Generator, scenario: Scenario) -> tuple[OrderEffect, 
             cells,
             device_id=_DEVICE,
             seed=int(random.integers(1 << 31)),
-            candidates=scenario.candidates,
+            max_candidates=scenario.candidates,
         )
         planned = list(plan.starts(0, scenario.rounds * plan.start_count_per_round))
         noise = scenario.noise(random, len(planned))

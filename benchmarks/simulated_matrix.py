@@ -52,7 +52,7 @@ def simulated_starts(
         carried: how much slower the start after that of the last cell is.
         size: candidates of one block at most; None: a round is one block, only shuffled.
     """
-    plan = BlockPlan(cells, device_id=_DEVICE, seed=int(random.integers(1 << 31)), candidates=size)
+    plan = BlockPlan(cells, device_id=_DEVICE, seed=int(random.integers(1 << 31)), max_candidates=size)
     count = plan.start_count_per_round
     levels = noise(random, rounds * count, count)
     values: dict[int, list[JoinedValue]] = {cell.index: [] for cell in cells}

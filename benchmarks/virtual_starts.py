@@ -78,7 +78,7 @@ async def _measure(until_s: float) -> list[Speedup]:
 async def _matrix(phone: Phone, program: str, *, seed: int) -> Speedup:
     """Run one matrix of two equal cells as the farm plans it, and compare them."""
     sides: tuple[list[JoinedValue], list[JoinedValue]] = ([], [])
-    plan = BlockPlan(star(1), device_id=DeviceId("phone-1"), seed=seed, candidates=BLOCK_CANDIDATES)
+    plan = BlockPlan(star(1), device_id=DeviceId("phone-1"), seed=seed, max_candidates=BLOCK_CANDIDATES)
     for planned in plan.starts(0, _ROUNDS * plan.start_count_per_round):
         await phone.start([program, "--iter=20", f"--warmup={WARMUP}"], sampling=False)
         printed = samples_us((await phone.finish()).stdout.decode())

@@ -21,7 +21,9 @@ class ComparableCell(Protocol):
     @property
     def baseline_index(self) -> int | None: ...
     @property
-    def replica(self) -> int: ...
+    def replica(self) -> int:
+        """1; from 2 on, an A/A duplicate of its baseline."""
+        ...
 
 
 class PlannedStart(NamedTuple):
@@ -29,7 +31,7 @@ class PlannedStart(NamedTuple):
 
     cell_index: int
     round: int
-    #: Within its round, from 0.
+    #: The block's number in its plan, from 0, the same in every round; not its position in time.
     block: int
     #: In the order of its block, from 1.
     place: int
@@ -38,8 +40,9 @@ class PlannedStart(NamedTuple):
 class BlockPlan:
     """All starts of a device, its rounds one after the other.
 
-    Seed, device and cells alone determine them. A block has the same cells in all rounds; the blocks of a
-    round are shuffled.
+    Within one plan a block has the same cells in all rounds; the blocks of a round are shuffled. A matrix
+    that grows gets a new plan for its further rounds. The seed, device, cells and `max_candidates` determine
+    them; matrices that are half expanded rely on it, so keep the keys unchanged.
     """
 
     def __init__(
@@ -48,11 +51,11 @@ class BlockPlan:
         *,
         device_id: DeviceId,
         seed: int,
-        candidates: int | None = BLOCK_CANDIDATES,
+        max_candidates: int | None = BLOCK_CANDIDATES,
     ) -> None:
-        """Plan rounds of cells; `candidates` is None where a round is one shuffled block, as it once was."""
-        self._device_id, self._seed, self._candidates = device_id, seed, candidates
-        self.blocks = _partition(list(cells), candidates, f"{seed}/{device_id}/members/")
+        """Plan rounds of cells; with `max_candidates` None a round is one shuffled block, as it once was."""
+        self._device_id, self._seed, self._max_candidates = device_id, seed, max_candidates
+        self.blocks = _partition(list(cells), max_candidates, f"{seed}/{device_id}/members/")
         self.start_count_per_round = sum(map(len, self.blocks))
         #: The blocks of the round that was asked for last: rounds are asked for in their order.
         self._last: tuple[int, list[int]] = (0, [])
@@ -83,49 +86,51 @@ class BlockPlan:
 
     def _block(self, number: int, round: int) -> Iterator[PlannedStart]:
         cells = self.blocks[number]
-        if self._candidates is None:
+        if self._max_candidates is None:
             order = shuffled(cells, f"{self._seed}/{self._device_id}/{round}/0/")
         else:
             order = balanced_order(cells, round=round, key=f"{self._seed}/{self._device_id}/{number}/")
         return (PlannedStart(index, round, number, place) for place, index in enumerate(order, start=1))
 
 
-def start_count_by_cell(cells: Iterable[ComparableCell], candidates: int | None) -> dict[int, int]:
+def start_count_by_cell(cells: Iterable[ComparableCell], max_candidates: int | None) -> dict[int, int]:
     """Return by index how often each cell of a device starts in one round: a baseline once in each block."""
     own = list(cells)
-    compared = Counter(
+    candidate_count_by_baseline = Counter(
         cell.baseline_index for cell in own if cell.baseline_index is not None and cell.replica == 1
     )
     starts: dict[int, int] = {}
     for cell in own:
         baseline = cell.index if cell.baseline_index is None else cell.baseline_index
         is_shared = cell.baseline_index is None or cell.replica > 1
-        starts[cell.index] = block_count(compared[baseline], candidates) if is_shared else 1
+        blocks = block_count(candidate_count_by_baseline[baseline], max_candidates) if is_shared else 1
+        starts[cell.index] = blocks
     return starts
 
 
-def block_count(compared: int, candidates: int | None) -> int:
-    """Return the blocks of a baseline to which so many cells are compared, duplicates not counted."""
-    return 1 if candidates is None else max(1, -(-compared // candidates))
+def block_count(candidate_count: int, max_candidates: int | None) -> int:
+    """Return the number of blocks of a baseline with so many candidates, its duplicates not counted."""
+    return 1 if max_candidates is None else max(1, -(-candidate_count // max_candidates))
 
 
-def _partition(cells: Sequence[ComparableCell], candidates: int | None, key: str) -> list[list[int]]:
+def _partition(cells: Sequence[ComparableCell], max_candidates: int | None, key: str) -> list[list[int]]:
     """Return the cells of each block, by index, the baseline and its duplicates first."""
-    if candidates is None:
+    if max_candidates is None:
         return [[cell.index for cell in cells]]
-    compared: defaultdict[int, list[int]] = defaultdict(list)
-    duplicates: defaultdict[int, list[int]] = defaultdict(list)
+    candidates_by_baseline: defaultdict[int, list[int]] = defaultdict(list)
+    duplicates_by_baseline: defaultdict[int, list[int]] = defaultdict(list)
     for cell in cells:
         if cell.baseline_index is not None:
-            (duplicates if cell.replica > 1 else compared)[cell.baseline_index].append(cell.index)
-    baselines = compared.keys() | duplicates.keys()
+            by_baseline = duplicates_by_baseline if cell.replica > 1 else candidates_by_baseline
+            by_baseline[cell.baseline_index].append(cell.index)
+    baselines = candidates_by_baseline.keys() | duplicates_by_baseline.keys()
     alone = [cell.index for cell in cells if cell.baseline_index is None and cell.index not in baselines]
     blocks: list[list[int]] = []
     for baseline in sorted(baselines):
-        shared = [baseline, *duplicates[baseline]]
-        parts = _parts(compared[baseline], candidates, f"{key}{baseline}/")
+        shared = [baseline, *duplicates_by_baseline[baseline]]
+        parts = _parts(candidates_by_baseline[baseline], max_candidates, f"{key}{baseline}/")
         blocks += [[*shared, *part] for part in parts] or [shared]
-    return blocks + _parts(alone, candidates, f"{key}alone/")
+    return blocks + _parts(alone, max_candidates, f"{key}alone/")
 
 
 def _parts(indexes: Sequence[int], most: int, key: str) -> list[list[int]]:
@@ -137,9 +142,10 @@ def _parts(indexes: Sequence[int], most: int, key: str) -> list[list[int]]:
 def balanced_order(cells: Sequence[int], *, round: int, key: str) -> list[int]:
     """Return the order of a block in one round, balanced over the rounds of a Williams design.
 
-    Of an even number n of cells each follows each other one once in n rounds, and has each place once; of an
-    odd one twice in 2n rounds, each place once in n (Williams, *Experimental designs balanced for the
-    estimation of residual effects of treatments*, 1949). Rows and labels are drawn again for each design.
+    For even n, over n rounds every cell directly follows every other exactly once and has each place once.
+    For odd n, over 2n rounds it follows every other exactly twice; each place comes once in n rounds
+    (Williams, *Experimental designs balanced for the estimation of residual effects of treatments*, 1949).
+    Rows and labels are drawn again for each design.
     """
     size = len(cells)
     design, row = divmod(round - 1, size if size % 2 == 0 else 2 * size)
@@ -152,7 +158,7 @@ def balanced_order(cells: Sequence[int], *, round: int, key: str) -> list[int]:
 
 
 def shuffled(numbers: Iterable[int], key: str) -> list[int]:
-    """Return numbers in the order of SHA-256 of a key and each: on every machine the same."""
+    """Return the numbers sorted by SHA-256(key + number): the same order on every machine."""
     prefix = hashlib.sha256(key.encode())
 
     def place(number: int) -> tuple[bytes, int]:

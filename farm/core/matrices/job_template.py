@@ -113,7 +113,7 @@ class DeviceExpansion:
             map(self._assigned_slot, range(part.first, part.first + len(self._numbers))),
             device_id=part.device_id,
             seed=job_template.seed,
-            candidates=job_template.block_candidates,
+            max_candidates=job_template.block_candidates,
         )
 
     def jobs(self, start: int, stop: int) -> list[PlannedStart]:

@@ -180,7 +180,7 @@ def _queue_jobs(tx: Tx, matrix: Matrix, growth: RoundGrowth, *, limit: int) -> R
         cell_by_index.values(),
         device_id=growth.device_id,
         seed=matrix.seed,
-        candidates=matrix.block_candidates,
+        max_candidates=matrix.block_candidates,
     )
     stop = min(growth.jobs, growth.queued_jobs + limit)
     new_jobs = [

@@ -36,7 +36,7 @@ def star(candidates: int, *, first: int = 0, aa: bool = False) -> list[Cell]:
 
 
 def plan_of(cells: list[Cell], *, seed: int = 7, candidates: int | None = BLOCK_CANDIDATES) -> BlockPlan:
-    return BlockPlan(cells, device_id=PHONE, seed=seed, candidates=candidates)
+    return BlockPlan(cells, device_id=PHONE, seed=seed, max_candidates=candidates)
 
 
 def rounds_of(plan: BlockPlan, rounds: int, *, first_round: int = 1) -> list[PlannedStart]:
