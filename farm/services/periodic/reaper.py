@@ -1,4 +1,4 @@
-"""Detect silence: agents that stopped calling, attempts that were not started. Run twice it does no harm."""
+"""Time out silent agents and unstarted attempts, and end incidents that are over. Idempotent."""
 
 from datetime import datetime, timedelta
 
@@ -15,14 +15,16 @@ from farm.store.jobs import attempts
 
 
 def reap(tx: Tx, *, up_since: datetime, timeouts: AgentTimeouts = DEFAULT_TIMEOUTS) -> None:
-    """Move what is overdue. Nothing is overdue that fell due while the farm itself was down.
+    """Apply the time-outs that have passed; none passes while the farm is down.
 
     Args:
         up_since: when this farm began to listen; deadlines count from there at the earliest.
     """
-    # No lease for as long as a clock went back.
+    # After the clock was set back, a heartbeat lies in the future, and would keep a dead agent alive until
+    # then.
     hosts.reset_heartbeats_after(tx, tx.now + timeouts.silent_after)
-    # An agent that is silent may have started, and its run count.
+    # Only of agents that called after the deadline: a silent agent may have started the run, and it would
+    # count.
     if tx.now - up_since >= timeouts.unstarted_after:
         for attempt in attempts.unstarted_attempts(tx.connection, after=timeouts.unstarted_after, now=tx.now):
             return_attempt(tx.by("farm"), attempt, reason="the agent did not start it")
@@ -41,8 +43,8 @@ def _overdue_sessions(tx: Tx, state: SessionState, up_since: datetime, after: ti
 
 
 def _lose_session(tx: Tx, session: Session, timeouts: AgentTimeouts) -> None:
-    quiet_s = timeouts.lost_after.total_seconds()
-    cause = f"host {session.host_id} has not reported for {quiet_s:.0f} s"
+    limit_s = timeouts.lost_after.total_seconds()
+    cause = f"host {session.host_id} has not called for more than {limit_s:.0f} s"
     if not hosts.move_session(tx.by("farm"), session, SessionState.LOST, cause=cause):
         return
     abandon_session(tx, session, cause=cause, code="host.lost")
