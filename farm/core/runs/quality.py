@@ -43,14 +43,16 @@ def assess_quality(
     """Judge by the most serious finding: implausible, wrong output, fallback, unproven, coarse, short,
     unplugged, uncontrolled, throttled, capped, swapped, noisy; in that order.
 
-    What a phone or tool does not report is not held against the measurement.
+    A value that the device or tool does not report is no finding, with two exceptions: missing proof of the
+    accelerator (unproven), and time out of reach where mains are required (unplugged).
 
     Args:
         reading: what the adapter read; knows how many iterations were asked for.
         summary: of the same reading.
         requested_backend: what the cell asked for.
         evidence: how the phone was around the run, and what was set on it.
-        gates: what had to hold before the run; its limits of heat, clocks and mains must still hold after it.
+        gates: what had to hold before the run. Of these, `max_thermal_status`, `full_clocks` and `mains` are
+            checked again after it; skin and battery temperature are not.
         controls: what was to be set on the phone.
         noise_limit: the largest interquartile range of the samples, as a fraction of their median; where the
             tool prints no samples, the largest standard deviation, as a fraction of its mean, and by how much
@@ -85,7 +87,7 @@ def _duration_findings(reading: Reading, ended: ExitRecord | None) -> Iterator[_
     if ended is not None and measured_s > ended.duration_s * _DURATION_FACTOR + _DURATION_STEPS_S:
         iterations = "one iteration is" if count == 1 else f"{count} iterations are"
         process = f"the whole process took {ended.duration_s:.2f} s"
-        yield Quality.IMPLAUSIBLE, f"{iterations} reported to have taken {measured_s:.2f} s, and {process}"
+        yield Quality.IMPLAUSIBLE, f"{iterations} reported to have taken {measured_s:.2f} s, but {process}"
 
 
 def _backend_findings(reading: Reading, requested: str) -> Iterator[_Finding]:
@@ -99,7 +101,7 @@ def _backend_findings(reading: Reading, requested: str) -> Iterator[_Finding]:
 
 def _resolution_findings(reading: Reading, summary: SampleSummary, margin: float) -> Iterator[_Finding]:
     share = reading.clock_step_ns / summary.value_ns if summary.value_ns > 0 else 0.0
-    # Without a margin nothing is called the same, and the interval knows the step.
+    # With a margin of 0 no verdict is "same"; the step is then judged by the default margin.
     if share > (margin or DEFAULT_MARGIN):
         step = f"the clock's step of {duration_text(reading.clock_step_ns)} is {share:.1%} of the time"
         yield Quality.COARSE, f"{step}, more than the margin of {margin or DEFAULT_MARGIN:.1%}"
@@ -174,9 +176,12 @@ def _noise_findings(reading: Reading, summary: SampleSummary, limit: float) -> I
                 spread = f"the middle half of the samples spans {scatter:.1%} of their median"
             case SampleKind.SUMMARY:
                 spread = f"the deviation of the iterations is {scatter:.1%} of their mean"
-        yield Quality.NOISY, f"{spread}, at most {limit:.1%}"
+        yield Quality.NOISY, f"{spread}, more than the limit of {limit:.1%}"
     if reading.mean_ns is not None and reading.median_ns is not None:
         ratio = reading.mean_ns / reading.median_ns if reading.median_ns > 0 else inf
         if ratio > 1 + limit:
             mean = f"the tool's mean is {ratio:.3g} times the median that it prints"
-            yield Quality.NOISY, f"{mean}, at most {1 + limit:.3g}: few iterations took most of the time"
+            yield (
+                Quality.NOISY,
+                f"{mean}, more than the limit of {1 + limit:.3g}: slow iterations raise the mean",
+            )

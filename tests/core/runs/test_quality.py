@@ -70,7 +70,7 @@ def within(duration_s: float) -> Evidence:
             5e9,
             None,
             0.0,
-            "one iteration is reported to have taken 5.00 s, and the whole process took 0.00 s",
+            "one iteration is reported to have taken 5.00 s, but the whole process took 0.00 s",
         ),
         # Microseconds that were taken for milliseconds.
         (
@@ -78,14 +78,14 @@ def within(duration_s: float) -> Evidence:
             None,
             None,
             0.31,
-            "50 iterations are reported to have taken 60.00 s, and the whole process took 0.31 s",
+            "50 iterations are reported to have taken 60.00 s, but the whole process took 0.31 s",
         ),
         (
             (),
             2e7,
             100,
             1.5,
-            "100 iterations are reported to have taken 2.00 s, and the whole process took 1.50 s",
+            "100 iterations are reported to have taken 2.00 s, but the whole process took 1.50 s",
         ),
     ],
 )
@@ -223,7 +223,9 @@ def test_heat_within_the_gate_is_valid() -> None:
 def test_scatter_over_the_limit_is_noisy_with_both_numbers() -> None:
     answer = judged(SCATTERED)
     assert answer.quality is Quality.NOISY
-    assert answer.reasons == ("the middle half of the samples spans 66.7% of their median, at most 25.0%",)
+    assert answer.reasons == (
+        "the middle half of the samples spans 66.7% of their median, more than the limit of 25.0%",
+    )
     assert judged(SCATTERED, noise_limit=0.7).quality is Quality.VALID
 
 
@@ -291,7 +293,9 @@ def test_what_an_agent_of_an_earlier_release_did_not_set_is_uncontrolled() -> No
 def test_a_mean_is_judged_by_its_deviation() -> None:
     noisy = judged((), mean_ns=1e6, deviation_ns=470_000.0)
     assert noisy.quality is Quality.NOISY
-    assert noisy.reasons == ("the deviation of the iterations is 47.0% of their mean, at most 25.0%",)
+    assert noisy.reasons == (
+        "the deviation of the iterations is 47.0% of their mean, more than the limit of 25.0%",
+    )
     assert judged((), mean_ns=1e6, deviation_ns=240_000.0).quality is Quality.VALID
     assert judged((), mean_ns=1e6).quality is Quality.VALID
 
@@ -303,8 +307,8 @@ def test_a_mean_is_judged_by_its_median_too(noise_limit: float) -> None:
     )
     assert few_took_most.quality is Quality.NOISY
     assert few_took_most.reasons[1:] == (
-        f"the tool's mean is 4 times the median that it prints, at most {1 + noise_limit:.3g}:"
-        " few iterations took most of the time",
+        f"the tool's mean is 4 times the median that it prints, more than the limit of {1 + noise_limit:.3g}:"
+        " slow iterations raise the mean",
     )
     # It may print no deviation.
     alone = judged((), mean_ns=4e6, median_ns=1e6, noise_limit=noise_limit)

@@ -40,7 +40,9 @@ def test_a_mean_with_a_deviation_of_nearly_half_of_it_is_noisy_and_not_valid() -
     infer = sample.harness(value=MEAN, deviation=DEVIATION)
     judged = quality(sample.reading(infer, "mean 10.0 ms, std 4.7 ms\n"))
     assert judged.quality is Quality.NOISY
-    assert judged.reasons == ("the deviation of the iterations is 47.0% of their mean, at most 25.0%",)
+    assert judged.reasons == (
+        "the deviation of the iterations is 47.0% of their mean, more than the limit of 25.0%",
+    )
     assert quality(sample.reading(infer, "mean 10.0 ms, std 0.1 ms\n")).quality is Quality.VALID
 
 
