@@ -236,7 +236,10 @@ class AttemptRunner:
         return await self._run_passes(record, device, ended, advance)
 
     async def _start_recorded(self, record: JournalRecord, device: OnlineDevice) -> None:
-        """Start a run that an earlier process had only recorded; a run that was started is left as it is."""
+        """Start a run that an earlier process had recorded, and of which the device has nothing.
+
+        Starting is idempotent: a run that has started in between is left as it is.
+        """
         before, plan, work_root = record.draft.before, record.plan, device.adb.work_root
         if before is None or before.boot_id is None:
             raise HostError(f"the agent was restarted before it checked the device of run {record.fence}")
@@ -244,7 +247,8 @@ class AttemptRunner:
             raise DeviceRebooted(f"{device.adb.serial} restarted during run {record.fence}")
         condition = await read_condition(device.adb, self.clock.now())
         if shut := closed_gates(condition, plan.gates, plan.controls):
-            raise HostError(f"run {record.fence} was not started in time: {'; '.join(shut)}")
+            reasons = "; ".join(shut)
+            raise HostError(f"the agent restarted before run {record.fence}, which cannot start now: {reasons}")
         paths = {file.name: cache_path(work_root, file.digest) for file in plan.files}
         work = run_folder(work_root, record.fence)
         env = _fill_placeholders(lambda: fill_env(plan, work=work, path_by_name=paths))

@@ -128,7 +128,9 @@ class RunStatus(StrEnum):
     RUNNING = "running"
     #: It has an exit record.
     FINISHED = "finished"
-    #: No process and no exit record: never started, cleaned up, or ended by a reboot.
+    #: It was started, and has neither a process nor an exit record: it was killed, or ended by a reboot.
+    LOST = "lost"
+    #: The device has nothing of it: it was never started, or was cleaned up.
     UNKNOWN = "unknown"
 
 
@@ -231,7 +233,7 @@ async def wait_run(
             continue
         if status is RunStatus.FINISHED:
             return RunWait(output=result, away_s=absence.total_s)
-        if status is RunStatus.UNKNOWN:
+        if status in (RunStatus.LOST, RunStatus.UNKNOWN):
             lost = RunLost(f"{device.serial}: run {fence} is gone without an exit record")
             lost.was_away = absence.total_s > 0
             raise lost
@@ -318,6 +320,8 @@ def _status(device: AdbDevice, result: ShellResult) -> RunStatus:
             return RunStatus.FINISHED
         case SupervisorExit.RUNNING:
             return RunStatus.RUNNING
+        case SupervisorExit.LOST:
+            return RunStatus.LOST
         case _:
             return RunStatus.UNKNOWN
 

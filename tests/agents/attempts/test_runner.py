@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from agents.device.conditions import read_condition
+from agents.device.paths import run_folder
 from agents.device.run.gates import keep_device_awake
-from agents.device.run.run_control import start_run
+from agents.device.run.run_control import RunLost, start_run
 from agents.outbox.attempt_journal import AttemptPhase
 from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
 from farm.clock import SystemClock
+from farm.core.devices.condition import Gates, closed_gates
 from farm.core.devices.controls import Controls
 from farm.core.errors import DeviceRebooted
 from farm.core.jobs.attempt import AttemptState
@@ -64,6 +66,26 @@ async def test_a_run_that_was_noted_before_the_phone_restarted_is_not_started(be
     assert evidence.error is not None
     assert evidence.error.code == DeviceRebooted.code
     assert evidence.exit is None
+
+
+async def test_a_run_that_died_without_a_record_while_no_agent_looked_is_not_called_unstarted(
+    bench: Bench,
+) -> None:
+    phone = await bench.phone()
+    before = await read_condition(phone.adb, SystemClock().now())
+    # The screen is off, so that no run could start now.
+    assert closed_gates(before, Gates(), Controls())
+    noted = bench.entry(1, "sleep 60")
+    await start_run(phone.adb, 1, noted.plan.argv, {}, 20.0)
+    folder = run_folder(phone.adb.work_root, 1)
+    await phone.adb.shell(f"kill -s KILL $(cut -d ' ' -f 1 {folder}/supervisor)", deadline_s=20.0)
+    evidence = await bench.runner.run(
+        replace(noted, draft=Evidence(fence=1, argv=noted.plan.argv, before=before)), unheard, adopt=True
+    )
+    assert isinstance(evidence, Evidence)
+    assert evidence.error is not None
+    assert evidence.error.code == RunLost.code
+    await bench.runner.clear(bench.device_id, 1)
 
 
 async def test_a_warm_job_is_three_calls_to_the_phone_and_one_phase_on_disk(bench: Bench) -> None:
