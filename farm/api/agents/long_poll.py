@@ -4,7 +4,7 @@ import asyncio
 
 from farm.api.context import Context
 from farm.services.agents.exchange.answer import CallAnswer, no_news
-from farm.services.agents.exchange.exchange import answer_call
+from farm.services.agents.exchange.exchange import exchange
 from farm.services.agents.heartbeats import ExchangeCall
 from farm.wire.agents.protocol import ExchangeAnswer
 
@@ -56,20 +56,20 @@ async def _peek(farm: Context, call: ExchangeCall) -> CallAnswer:
     """Return the present answer to a call that was applied: mostly, it is still idle."""
     if await farm.heartbeats.is_still_idle(call):
         return no_news(call.exchange, farm.config.agent_timeouts)
-    return await _answer(farm, call, again=True)
+    return await _answer(farm, call, already_applied=True)
 
 
-async def _answer(farm: Context, call: ExchangeCall, *, again: bool = False) -> CallAnswer:
+async def _answer(farm: Context, call: ExchangeCall, *, already_applied: bool = False) -> CallAnswer:
     """Answer in a transaction that writes, with plans from one that only reads."""
     plans = await farm.database.peek_async(farm.planner.plan_next_jobs, call.host_id)
     return await farm.database.write_async(
-        farm.bind(answer_call),
+        farm.bind(exchange),
         call.host_id,
         call.session_id,
         call.exchange,
         plans=plans,
         timeouts=farm.config.agent_timeouts,
-        again=again,
+        already_applied=already_applied,
     )
 
 

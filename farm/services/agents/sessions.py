@@ -5,7 +5,7 @@ from farm.core.devices.host_state import SessionState
 from farm.core.jobs.attempt import AttemptRecord, AttemptState
 from farm.database.notifications import notify_hosts
 from farm.database.transaction import Tx
-from farm.services.agents.exchange.exchange import apply
+from farm.services.agents.exchange.exchange import apply_effects
 from farm.services.agents.exchange.reconcile import progress, raised_fences
 from farm.services.agents.orphaned_runs import orphaned_runs
 from farm.services.jobs.termination import finish_cancelled_attempt, lose_attempt, return_attempt
@@ -36,7 +36,7 @@ def open_session(tx: Tx, host_id: HostId, opening: SessionOpening) -> SessionAns
     check_served(opening.wire_version)
     epoch = database_epochs.current_epoch(tx.connection)
     own_devices = devices.list_devices(tx.connection, host_id=host_id)
-    apply(tx, host_id, raised_fences(own_devices, opening.attempts))
+    apply_effects(tx, host_id, raised_fences(own_devices, opening.attempts))
     older = hosts.current_session(tx.connection, host_id)
     owned = attempts.live_attempts(tx.connection, older.session_id) if older else []
     if all(attempt.cpu_domain is None for attempt in owned):
@@ -62,7 +62,7 @@ def open_session(tx: Tx, host_id: HostId, opening: SessionOpening) -> SessionAns
         if attempt.attempt_id in adopted:
             attempts.transfer_attempt(tx.connection, attempt, session.session_id)
             # At once: a grant that looks unstarted would be taken back.
-            apply(tx, host_id, progress(attempt, journal[attempt.attempt_id]))
+            apply_effects(tx, host_id, progress(attempt, journal[attempt.attempt_id]))
         else:
             _end(tx, attempt, epoch, cancelled=attempt.attempt_id in unwanted)
     wanted = adopted | {attempt.attempt_id for attempt in lost}

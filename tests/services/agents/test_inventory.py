@@ -8,8 +8,8 @@ from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Gpu, NnapiDriver
 from farm.database.transaction import Tx, bind_tx
 from farm.services.agents.exchange.effects import AddDevice
-from farm.services.agents.exchange.exchange import apply
-from farm.services.agents.exchange.reconcile import reconcile, reconcile_attempts
+from farm.services.agents.exchange.exchange import apply_effects
+from farm.services.agents.exchange.reconcile import reconcile_attempts_and_arrivals, reconcile_devices
 from farm.services.agents.exchange.snapshot import FleetSnapshot, load
 from farm.services.devices.admin import retire
 from farm.store.devices.devices import Device
@@ -125,15 +125,15 @@ def test_a_host_cannot_invent_devices_without_end(farm: FarmRig, host: HostRig) 
         return replace(snapshot, devices=_copies(snapshot.devices[0], MAX_DEVICES - 1))
 
     snapshot = farm.read(bind_tx(last_room, now=farm.clock.now()))
-    effects = reconcile_attempts(snapshot, request)
+    effects = reconcile_attempts_and_arrivals(snapshot, request)
     added, refused = effects
     assert isinstance(added, AddDevice)
     assert added.device_id == "new-0"
     for _ in range(2):
-        farm.write(bind_tx(apply, now=farm.clock.now()), host.host_id, [refused])
+        farm.write(bind_tx(apply_effects, now=farm.clock.now()), host.host_id, [refused])
     # The rest of the exchange goes on without them.
     with_first = replace(snapshot, devices=[*snapshot.devices, *_copies(snapshot.devices[0], 1, "new-")])
-    after = repr(reconcile(with_first, request))
+    after = repr(reconcile_devices(with_first, request))
     assert "new-0" in after
     assert "new-1" not in after
     told = farm.rows("SELECT subject_id, cause FROM events WHERE kind = 'access_refused'")

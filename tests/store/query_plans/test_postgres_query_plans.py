@@ -15,7 +15,7 @@ from farm.core.base.ids import DeviceId
 from farm.core.jobs.attempt import Attempt
 from farm.database.engine import Database
 from farm.database.transaction import Tx
-from farm.services.agents.exchange.exchange import answer_call
+from farm.services.agents.exchange.exchange import exchange
 from farm.store.devices import devices
 from farm.store.devices import workload as device_workload
 from farm.store.jobs import attempts, queues
@@ -186,7 +186,7 @@ def claims(full: Full) -> Callable[[Connection], object]:
         said = Exchange(seq=full.host.seq + 1, devices=tuple(full.host.phones.values()))
         host, session = full.host.host_id, full.host.session_id
         plans = full.farm.planner.plan_next_jobs(connection, host)
-        answer = answer_call(Tx(connection, full.farm.clock.now()), host, session, said, plans=plans).answer
+        answer = exchange(Tx(connection, full.farm.clock.now()), host, session, said, plans=plans).answer
         assert len(answer.assignments) == PHONES
 
     return claim

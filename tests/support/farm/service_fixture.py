@@ -27,7 +27,7 @@ from farm.database.engine import Database, sqlite_url
 from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import create_join_token, enroll
 from farm.services.agents.exchange.answer import CallAnswer
-from farm.services.agents.exchange.exchange import answer_call
+from farm.services.agents.exchange.exchange import exchange
 from farm.services.agents.sessions import open_session
 from farm.services.files.builtin_programs import register_builtin_programs
 from farm.services.files.folder_owner import claim_folder
@@ -223,17 +223,19 @@ class HostRig:
         session_id = self.session_id if session_id is None else session_id
         answer = self._answer(session_id, said)
         while answer.needs_plans and not answer.has_news:
-            answer = self._answer(session_id, said, again=True)
+            answer = self._answer(session_id, said, already_applied=True)
         return answer
 
     def plans(self) -> RunPlans:
         """Read the plans of what the host's devices run next."""
         return self.farm.read(self.farm.planner.plan_next_jobs, self.host_id)
 
-    def _answer(self, session_id: SessionId, said: Exchange, *, again: bool = False) -> CallAnswer:
+    def _answer(self, session_id: SessionId, said: Exchange, *, already_applied: bool = False) -> CallAnswer:
         plans = self.plans()
-        service = bind_tx(answer_call, now=self.farm.clock.now())
-        return self.farm.write(service, self.host_id, session_id, said, plans=plans, again=again)
+        service = bind_tx(exchange, now=self.farm.clock.now())
+        return self.farm.write(
+            service, self.host_id, session_id, said, plans=plans, already_applied=already_applied
+        )
 
     def report(self, attempt_id: AttemptId, evidence: Evidence) -> ReportAnswer:
         """Report an attempt."""

@@ -1,4 +1,4 @@
-"""The changes that an exchange calls for: `reconcile` decides on them, `apply` carries them out."""
+"""The changes that an exchange calls for: decided in `reconcile.py`, applied by `apply_effects`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -17,7 +17,11 @@ from farm.services.access.refused_requests import record_refusal, record_refused
 from farm.services.agents.exchange import effects as to
 from farm.services.agents.exchange.answer import AtWork, CallAnswer, answer
 from farm.services.agents.exchange.effects import Effect, Progress, RecordStatus
-from farm.services.agents.exchange.reconcile import facts_wanted, reconcile, reconcile_attempts
+from farm.services.agents.exchange.reconcile import (
+    facts_wanted,
+    reconcile_attempts_and_arrivals,
+    reconcile_devices,
+)
 from farm.services.agents.exchange.snapshot import load, reload_devices
 from farm.services.agents.orphaned_runs import orphaned_runs
 from farm.services.jobs.claim import ClaimResult, RunPlans, claim_jobs
@@ -38,11 +42,10 @@ from farm.wire.agents.protocol import Exchange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
-    """An exchange that was applied, or whose session was read."""
+class RequestState:
+    """The state after a request was applied, now or before."""
 
-    session: Session
-    #: No exchange with a higher number was applied.
+    #: No request with a higher number was applied.
     is_latest: bool
     #: Devices whose facts are wanted.
     facts_wanted: Sequence[DeviceId] = ()
@@ -50,40 +53,89 @@ class Applied:
     devices: Sequence[Device] | None = None
 
 
-def exchange(tx: Tx, host_id: HostId, session_id: SessionId, request: Exchange) -> Applied:
-    """Apply what an agent says; an exchange older than one that was applied changes nothing.
+def exchange(
+    tx: Tx,
+    host_id: HostId,
+    session_id: SessionId,
+    request: Exchange,
+    *,
+    plans: RunPlans,
+    timeouts: AgentTimeouts = DEFAULT_TIMEOUTS,
+    already_applied: bool = False,
+) -> CallAnswer:
+    """Run one exchange: apply the request, claim jobs for free devices, return the attempts of the session.
+
+    A request that was applied before, or is older than one that was, is not applied again. Only the latest
+    one claims jobs. With `already_applied` the caller says so: a held call is answered anew.
 
     Raises:
         Forbidden: the session is another host's.
-        SessionFenced: the session is not the host's current one, or the database was restored since.
+        SessionFenced: the session is not open any more, or the database was restored since.
     """
-    session = current_session(tx.connection, host_id, session_id)
+    if already_applied:
+        session = require_open_session(tx.connection, host_id, session_id)
+        state = RequestState(is_latest=session.exchange_seq == request.seq)
+    else:
+        state = apply_request(tx, host_id, session_id, request)
+    own_devices = state.devices
+    if own_devices is None:
+        own_devices = devices.list_devices(tx.connection, host_id=host_id)
+    live = attempts.live_attempts(tx.connection, session_id)
+    # Read before the claim: attempts claimed below cannot be unwanted.
+    unwanted = attempts.attempts_to_stop(tx.connection, session_id) if live else set()
+    orphaned = orphaned_runs(
+        tx.connection, host_id, request.attempts, live={attempt.attempt_id for attempt in live}
+    )
+    claim = ClaimResult()
+    if state.is_latest and request.pressure is None:
+        claim = claim_jobs(
+            tx, host_id, session_id, plans=plans, orphaned_runs=len(orphaned), known_devices=own_devices
+        )
+        live = attempts.live_attempts(tx.connection, session_id) if claim.had_candidates else live
+    at_work = AtWork(
+        devices=own_devices,
+        owned=[attempt for attempt in live if attempt.attempt_id not in unwanted],
+        orphaned=orphaned,
+        busy={attempt.device_id for attempt in live},
+    )
+    answered = answer(
+        tx.connection, host_id, request, at_work, facts_wanted=state.facts_wanted, timeouts=timeouts
+    )
+    return replace(answered, needs_plans=claim.needs_plans)
+
+
+def apply_request(tx: Tx, host_id: HostId, session_id: SessionId, request: Exchange) -> RequestState:
+    """Apply what an agent says; a request older than one that was applied changes nothing.
+
+    Raises like `exchange`.
+    """
+    session = require_open_session(tx.connection, host_id, session_id)
     _check_epoch(tx.connection, request)
     if not hosts.record_heartbeat(tx, session_id, seq=request.seq):
-        return Applied(session=session, is_latest=session.exchange_seq == request.seq)
+        return RequestState(is_latest=session.exchange_seq == request.seq)
     if session.state is SessionState.SILENT:
         hosts.move_session(tx.by("farm"), session, SessionState.LIVE, cause="its agent is back")
     snapshot = load(tx, session, request)
-    effects = reconcile_attempts(snapshot, request)
-    apply(tx, host_id, effects)
-    if not _leave_devices(effects, host_id):
+    # First what changes attempts, fences and the set of devices: checks and incidents depend on the result.
+    first = reconcile_attempts_and_arrivals(snapshot, request)
+    apply_effects(tx, host_id, first)
+    if not _keeps_device_rows(first, host_id):
         snapshot = reload_devices(tx, snapshot, request)
-    effects = reconcile(snapshot, request)
-    apply(tx, host_id, effects)
-    return Applied(
-        session=session,
+    second = reconcile_devices(snapshot, request)
+    apply_effects(tx, host_id, second)
+    return RequestState(
         is_latest=True,
-        facts_wanted=facts_wanted(effects, request),
-        devices=snapshot.devices if _leave_devices(effects, host_id) else None,
+        facts_wanted=facts_wanted(second, request),
+        devices=snapshot.devices if _keeps_device_rows(second, host_id) else None,
     )
 
 
-def current_session(connection: Connection, host_id: HostId, session_id: SessionId) -> Session:
-    """Return a session of a host that is live, or silent.
+def require_open_session(connection: Connection, host_id: HostId, session_id: SessionId) -> Session:
+    """Return the session if it is this host's and open (live or silent).
 
     Raises:
         Forbidden: the session is another host's.
-        SessionFenced: the session is not the host's current one.
+        SessionFenced: there is no such session, or it is not open any more.
     """
     session = hosts.find_session(connection, session_id)
     if session is None:
@@ -106,8 +158,8 @@ def _check_epoch(connection: Connection, request: Exchange) -> None:
         raise SessionFenced(f"the farm's database was {epoch.cause}")
 
 
-def _leave_devices(effects: Sequence[Effect], host_id: HostId) -> bool:
-    """Return whether effects leave all that was read of devices as it was, but for when they were seen."""
+def _keeps_device_rows(effects: Sequence[Effect], host_id: HostId) -> bool:
+    """Tell whether the device rows that were read are current after these effects, apart from `seen_at`."""
     return all(
         all(update.is_unchanged(host_id) for update in effect.updates)
         if isinstance(effect, RecordStatus)
@@ -116,13 +168,16 @@ def _leave_devices(effects: Sequence[Effect], host_id: HostId) -> bool:
     )
 
 
-def apply(tx: Tx, host_id: HostId, effects: Iterable[Effect]) -> None:
-    """Apply effects in their order. Each is a compare-and-set, or changes nothing the second time."""
+def apply_effects(tx: Tx, host_id: HostId, effects: Iterable[Effect]) -> None:
+    """Apply effects in their order. Each is a compare-and-set, or changes nothing the second time.
+
+    `FindIncident` and `FinishDeviceAction` read again: they depend on rows that earlier effects wrote.
+    """
     for effect in effects:
-        _apply(tx, host_id, effect)
+        _apply_effect(tx, host_id, effect)
 
 
-def _apply(tx: Tx, host_id: HostId, effect: Effect) -> None:
+def _apply_effect(tx: Tx, host_id: HostId, effect: Effect) -> None:
     actor = f"agent:{host_id}"
     match effect:
         case to.AdvanceAttempt(attempt=attempt, event=event):
@@ -159,6 +214,7 @@ def _apply(tx: Tx, host_id: HostId, effect: Effect) -> None:
         case to.RefuseNewDevices(cause=cause):
             record_refusal(tx, host_id, cause)
         case to.FindIncident():
+            # Decided here: it depends on the disconnects that the effects before it recorded.
             consequences, _ = host_incident(host_context(tx, host_id), now=tx.now)
             write_consequences(tx.connection, consequences)
         case _:
@@ -175,57 +231,10 @@ def _finish_device_action(tx: Tx, effect: to.FinishDeviceAction) -> None:
         freed_bytes=report.freed_bytes,
     )
     if report.settings:
-        # With what settings were before the farm first changed them.
+        # Keep the values from before the farm first changed these settings.
         earlier = device_actions.find_settings_record(tx.connection, device_action.device_id)
         settings = keep_originals(report.settings, earlier.settings if earlier else ())
         record = DeviceSettingsRecord(
             at=tx.now, kind=device_action.kind, requested_by=device_action.requested_by, settings=settings
         )
         device_actions.put_settings_record(tx.connection, device_action.device_id, record)
-
-
-def answer_call(
-    tx: Tx,
-    host_id: HostId,
-    session_id: SessionId,
-    request: Exchange,
-    *,
-    plans: RunPlans,
-    timeouts: AgentTimeouts = DEFAULT_TIMEOUTS,
-    again: bool = False,
-) -> CallAnswer:
-    """Apply what an agent says, claim what can be claimed, and say what the session owns.
-
-    An exchange older than one already applied only gets an answer; with `again` the exchange was applied
-    before, and is not once more. Raises like `exchange`.
-    """
-    if again:
-        session = current_session(tx.connection, host_id, session_id)
-        applied = Applied(session=session, is_latest=session.exchange_seq == request.seq)
-    else:
-        applied = exchange(tx, host_id, session_id, request)
-    own_devices = applied.devices
-    if own_devices is None:
-        own_devices = devices.list_devices(tx.connection, host_id=host_id)
-    live = attempts.live_attempts(tx.connection, session_id)
-    # Attempts claimed below are wanted.
-    unwanted = attempts.attempts_to_stop(tx.connection, session_id) if live else set()
-    orphaned = orphaned_runs(
-        tx.connection, host_id, request.attempts, live={attempt.attempt_id for attempt in live}
-    )
-    claim = ClaimResult()
-    if applied.is_latest and request.pressure is None:
-        claim = claim_jobs(
-            tx, host_id, session_id, plans=plans, orphaned_runs=len(orphaned), known_devices=own_devices
-        )
-        live = attempts.live_attempts(tx.connection, session_id) if claim.had_candidates else live
-    at_work = AtWork(
-        devices=own_devices,
-        owned=[attempt for attempt in live if attempt.attempt_id not in unwanted],
-        orphaned=orphaned,
-        busy={attempt.device_id for attempt in live},
-    )
-    answered = answer(
-        tx.connection, host_id, request, at_work, facts_wanted=applied.facts_wanted, timeouts=timeouts
-    )
-    return replace(answered, needs_plans=claim.needs_plans)

@@ -45,10 +45,10 @@ _EVENT_BY_PHASE = {
 }
 
 
-def reconcile_attempts(snapshot: FleetSnapshot, request: Exchange) -> tuple[Effect, ...]:
+def reconcile_attempts_and_arrivals(snapshot: FleetSnapshot, request: Exchange) -> tuple[Effect, ...]:
     """Return what happened to the attempts, and to devices that the host did not have before.
 
-    It comes first: what it changes of devices, `reconcile` has to find changed.
+    It comes first: what it changes of devices, `reconcile_devices` has to find changed.
     """
     return (
         *raised_fences(snapshot.devices, request.attempts),
@@ -57,7 +57,7 @@ def reconcile_attempts(snapshot: FleetSnapshot, request: Exchange) -> tuple[Effe
     )
 
 
-def reconcile(snapshot: FleetSnapshot, request: Exchange) -> tuple[Effect, ...]:
+def reconcile_devices(snapshot: FleetSnapshot, request: Exchange) -> tuple[Effect, ...]:
     """Return what else an exchange changes, in the order in which it is to be applied.
 
     `request.devices` is complete: devices of the host that it leaves out are absent.
