@@ -26,7 +26,7 @@ from farm.services.access.evidence_reads import EvidenceReads
 from farm.services.access.identity_provider import IdentityProvider
 from farm.services.access.token_uses import TokenUses
 from farm.services.jobs.plans import RunPlanner
-from farm.services.results.settle import receive_reports
+from farm.services.results.settle import settle_reports
 from farm.store.jobs.counted_matrices import CountedMatrices
 
 P = ParamSpec("P")
@@ -75,7 +75,7 @@ class Context:
         object.__setattr__(self, "heartbeats", HeartbeatBatch(self.database, self.clock))
         object.__setattr__(self, "report_parser", ReportParserPool(self.database))
         settling = GroupCommit(
-            self.database, receive_reports, size_bytes=lambda report: report.size_in_memory_bytes
+            self.database, settle_reports, size_bytes=lambda report: report.size_in_memory_bytes
         )
         object.__setattr__(self, "reports", settling)
 

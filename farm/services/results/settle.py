@@ -15,17 +15,16 @@ from farm.database.notifications import notify_no_other_hosts
 from farm.store.results.settle import effects, report_context
 
 
-def receive_reports(
-    connection: Connection, reports: Sequence[ParsedReport]
-) -> list[ReportAnswer | FarmError]:
-    """Settle reports in their order; for each its answer, or its error of `answer_unsettled`.
+def settle_reports(connection: Connection, reports: Sequence[ParsedReport]) -> list[ReportAnswer | FarmError]:
+    """Settle reports in their order; return for each its answer, or the error with which it is refused.
 
-    The same bytes again get the same answer. A report that is not of its job's current attempt is only kept.
+    Bytes that came before get the stored answer. A report that no longer counts (`counts`) is kept; if its
+    job was cancelled, it also ends its attempt.
 
     Raises:
         FarmBusy: a row changed since it was read; send the reports again.
     """
-    # A report that is refused, or came before, needs no work.
+    # By default wake no host: only reports that are settled name the hosts to notify.
     notify_no_other_hosts(connection)
     answers: list[ReportAnswer | FarmError] = []
     while rest := reports[len(answers) :]:

@@ -28,7 +28,7 @@ from farm.services.results.parse import (
     report_subjects,
 )
 from farm.services.results.reparse import apply_changes, compare_readings, stale_reports
-from farm.services.results.settle import receive_reports
+from farm.services.results.settle import settle_reports
 from farm.store.results.reparse import ReparseSelection
 from farm.wire.agents.protocol import Assignment
 from tests.services.results.settle.test_settle_batch import evidence_of, hosted
@@ -96,7 +96,7 @@ def test_what_takes_too_long_ends_its_job_and_is_read_by_a_later_reparse(
     report, subject = costly(farm, *given)
     assert parse_cheap(report, subject) is None
     parsed = processes.submit(report, subject).result()
-    farm.write(receive_reports, [parsed])
+    farm.write(settle_reports, [parsed])
     job_id = subject.job.job_id
     (attempt,) = farm.rows("SELECT outcome, code, message FROM attempts WHERE job_id = :id", id=job_id)
     assert (attempt["outcome"], attempt["code"]) == (Outcome.FAILED, UNPARSED)

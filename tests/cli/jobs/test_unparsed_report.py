@@ -10,7 +10,7 @@ import pytest
 
 from farm.cli.shell.main import main
 from farm.services.results.parse import UNPARSED, JobContexts, parsed_report, report_subjects, unparsed
-from farm.services.results.settle import receive_reports
+from farm.services.results.settle import settle_reports
 from tests.services.results.settle.test_settle_batch import hosted
 from tests.services.results.test_parse import came
 from tests.support.farm.http_farm import HttpFarm, http_farm
@@ -41,7 +41,7 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Unparsed]
     report = came(host, "good", assignment)
     (subject,) = rig.read(report_subjects, [report], JobContexts())
     assert subject is not None
-    rig.write(receive_reports, [parsed_report(report, unparsed(subject, _REASON))])
+    rig.write(settle_reports, [parsed_report(report, unparsed(subject, _REASON))])
     rig.close()
     with http_farm(tmp_path / "data") as farm:
         monkeypatch.setenv("FARM_URL", farm.url)

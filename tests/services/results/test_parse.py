@@ -13,7 +13,7 @@ from farm.api.state.report_parser_pool import ReportParserPool
 from farm.core.errors import FarmBusy, FarmError, InvalidInput
 from farm.core.results.settle.report import IncomingReport, ParsedReport, ReportAnswer, ReportReading
 from farm.core.runs.measurement import Outcome
-from farm.services.results.settle import receive_reports
+from farm.services.results.settle import settle_reports
 from farm.wire.agents.protocol import Assignment
 from tests.services.results.settle.test_settle_batch import evidence_of, hosted
 from tests.support.database.sent_statements import sent_to
@@ -40,7 +40,7 @@ def parsed_under_the_lock(farm: FarmRig, *reports: IncomingReport) -> list[Parse
 
 
 def settled(farm: FarmRig, reports: Sequence[ParsedReport]) -> list[ReportAnswer | FarmError]:
-    return farm.write(receive_reports, reports)
+    return farm.write(settle_reports, reports)
 
 
 @pytest.mark.invariant("I17")

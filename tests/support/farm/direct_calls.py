@@ -15,7 +15,7 @@ from farm.services.matrices.lazy_expansion import expand_small
 from farm.services.matrices.rerun import prepare_rerun
 from farm.services.matrices.submit import prepare_matrix, store_matrix
 from farm.services.results.parse import JobContexts, parse, report_subjects
-from farm.services.results.settle import receive_reports
+from farm.services.results.settle import settle_reports
 from farm.wire.documents.matrices.plans import CancellationView
 
 
@@ -23,7 +23,7 @@ def receive(connection: Connection, reports: Sequence[IncomingReport]) -> list[R
     """Parse reports and settle them."""
     subjects = report_subjects(connection, reports, JobContexts())
     parsed = [parse(report, subject) for report, subject in zip(reports, subjects, strict=True)]
-    return receive_reports(connection, compare_starts(connection, parsed))
+    return settle_reports(connection, compare_starts(connection, parsed))
 
 
 def settle(tx: Tx, host_id: HostId, attempt_id: AttemptId, body: bytes) -> ReportAnswer:

@@ -63,15 +63,15 @@ _CURABLE = DISTURBED | {Quality.SHORT, Quality.UNPLUGGED, Quality.UNCONTROLLED}
 
 
 def retry_or_end_job(
-    history: RetryContext, job: Job, outcome: AttemptOutcome, *, now: datetime, actor: str
+    retry: RetryContext, job: Job, outcome: AttemptOutcome, *, now: datetime, actor: str
 ) -> tuple[Consequence, ...]:
     """Queue a job again after an inconclusive attempt, or finish it when its budget is used up.
 
-    What has made two devices go away is not tried on a third one. `history` has that attempt in it.
+    What has made two devices go away is not tried on a third one. `retry` has that attempt in it.
     """
-    if killed := poisoned_devices(history.losses):
-        return end_poison_jobs(history, job, killed, now=now, actor=actor)
-    if not may_retry(history.tries):
+    if killed := poisoned_devices(retry.losses):
+        return end_poison_jobs(retry, job, killed, now=now, actor=actor)
+    if not may_retry(retry.tries):
         return end_job(job, outcome, now=now, actor=actor)
     if advance(job.state, JobEvent.REQUEUED) is None:
         return ()
@@ -79,7 +79,7 @@ def retry_or_end_job(
 
 
 def end_poison_jobs(
-    history: RetryContext, job: Job, killed: Sequence[DeviceId], *, now: datetime, actor: str
+    retry: RetryContext, job: Job, killed: Sequence[DeviceId], *, now: datetime, actor: str
 ) -> tuple[Consequence, ...]:
     """Finish a poison job and the queued jobs of equivalent cells; have the lost devices checked.
 
@@ -87,13 +87,13 @@ def end_poison_jobs(
     """
     outcome = poison_outcome(killed)
     ends = [
-        end for peer in (job, *history.queued_alike) for end in end_job(peer, outcome, now=now, actor=actor)
+        end for peer in (job, *retry.queued_alike) for end in end_job(peer, outcome, now=now, actor=actor)
     ]
     cause = f"{POISON_JOB}: it went away during a job"
     checks = [
         QueueCheck(at=now, device_id=device_id, cause=cause)
         for device_id in killed
-        if device_id in history.active_devices
+        if device_id in retry.active_devices
     ]
     return (*ends, NotifyDevices(devices=tuple(killed)), *checks)
 
@@ -112,11 +112,11 @@ def end_job(job: Job, outcome: AttemptOutcome, *, now: datetime, actor: str) -> 
 
 
 def end_other_rounds(
-    history: RetryContext, outcome: AttemptOutcome, *, now: datetime, actor: str
+    retry: RetryContext, outcome: AttemptOutcome, *, now: datetime, actor: str
 ) -> tuple[Consequence, ...]:
     """Finish the other starts of a cell of which two ended in the same way: they would end so, too."""
     same = replace(outcome, message=f"not run, because two starts ended so: {outcome.message}")
-    return tuple(end for peer in history.same_cell for end in end_job(peer, same, now=now, actor=actor))
+    return tuple(end for peer in retry.same_cell for end in end_job(peer, same, now=now, actor=actor))
 
 
 def host_incident(
@@ -173,7 +173,7 @@ def _heal(
     ]
 
 
-def hosts_doing(incidents: Collection[Incident], attempt: AttemptRecord) -> bool:
+def is_explained_by_incident(attempt: AttemptRecord, incidents: Collection[Incident]) -> bool:
     """Tell whether an attempt that ends through its device was under way when an incident hit the device."""
     return any(
         incident.host_id == attempt.host_id
@@ -187,7 +187,7 @@ def _affects(incident: Incident, device_id: DeviceId) -> bool:
     return incident.kind is IncidentKind.CORRELATED_FAILURES and device_id in incident.devices
 
 
-def device_health(
+def suspect_device(
     recent: HealthContext,
     attempt: AttemptRecord,
     job: Job,
@@ -257,10 +257,10 @@ def _overlaps(incident: Incident, ending: PastOutcome) -> bool:
 
 
 def check_after_loss(
-    history: RetryContext, device_id: DeviceId, code: str | None, *, now: datetime
+    retry: RetryContext, device_id: DeviceId, code: str | None, *, now: datetime
 ) -> tuple[Consequence, ...]:
     """Have a device checked before it gets its next job, when its last one lost it."""
-    if code not in DEVICE_GONE_CODES or device_id not in history.active_devices:
+    if code not in DEVICE_GONE_CODES or device_id not in retry.active_devices:
         return ()
     return (QueueCheck(at=now, device_id=device_id, cause=f"it went away during a job: {code}"),)
 
@@ -279,7 +279,7 @@ def is_block_repeatable(job: Job, qualities: Sequence[Quality]) -> bool:
     return not is_chronic and job.repeat + 1 < MAX_BLOCKS
 
 
-def repeated_block(
+def repeat_block(
     block: BlockContext | None, job: Job, measured: NewMeasurement, *, now: datetime
 ) -> tuple[RepeatBlock, ...]:
     """Queue the block of a measurement that `may_be_repeated` once more, all of its cells side by side."""
@@ -305,7 +305,7 @@ def place_in_words(actual_backend: str, accelerator: str, placement: Placement |
     return f"{actual_backend} on {words}"
 
 
-def placement_change(
+def record_placement_change(
     measured: NewMeasurement, last: LastPlacement | None, *, now: datetime
 ) -> tuple[Consequence, ...]:
     """Record that a series runs on other hardware than before: a driver was updated, or lost. Raise an alarm.

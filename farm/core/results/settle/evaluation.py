@@ -1,6 +1,6 @@
 """Decide what reports change, by what the farm knows of their attempts: pure, it reads and writes nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -21,14 +21,14 @@ from farm.core.jobs.retry import MOVED, DeviceLoss, FinishedAttempt
 from farm.core.results.settle.check_outcome import end_of_check, reference_outcome
 from farm.core.results.settle.consequences import (
     check_after_loss,
-    device_health,
     end_other_rounds,
     host_incident,
-    hosts_doing,
+    is_explained_by_incident,
     may_be_repeated,
-    placement_change,
-    repeated_block,
+    record_placement_change,
+    repeat_block,
     retry_or_end_job,
+    suspect_device,
 )
 from farm.core.results.settle.effects import (
     AddMeasurement,
@@ -49,8 +49,8 @@ from farm.core.results.settle.report_context import (
 )
 from farm.core.runs.measurement import Outcome
 
-#: Of a run that succeeded, and whose block is not repeated.
-_NO_CONSEQUENCES = ConsequenceContext(job=RetryContext(), block=None, host=None, health=None, check=None)
+#: For a batchable report: it is decided by its own rows and the last placement of its series.
+_NO_FURTHER_ROWS = ConsequenceContext(retry=RetryContext(), block=None, host=None, health=None, check=None)
 
 
 def evaluate(context: SettlementContext, reports: Sequence[ParsedReport]) -> tuple[Settlement, ...]:
@@ -65,16 +65,21 @@ def evaluate(context: SettlementContext, reports: Sequence[ParsedReport]) -> tup
     for report in reports:
         attempt_id = report.incoming.attempt_id
         if attempt_id in settled:
-            # The second one meets what the first has made of the attempt.
+            # Evaluated after the effects of the first report are written.
             break
-        run = context.reports.get(attempt_id)
-        if (answer := answer_unsettled(report, run)) is not None:
+        reported = context.reports.get(attempt_id)
+        if (answer := answer_without_settling(report, reported)) is not None:
             settlements.append(Settlement(answer=answer))
             continue
-        assert run is not None
-        if not _is_batchable(report, run):
+        assert reported is not None
+        if not counts(reported):
             if not settled:
-                settlements.append(_settle_alone(report, run, context))
+                settlements.append(_settle_late(report, reported))
+            break
+        if not _is_batchable(report, reported):
+            if not settled:
+                assert context.consequences is not None
+                settlements.append(_settle_counted(report, reported, context, context.consequences))
             break
         measured = _reading(report).measured
         assert measured is not None
@@ -84,41 +89,46 @@ def evaluate(context: SettlementContext, reports: Sequence[ParsedReport]) -> tup
                 break
             placed.add(measured.series.digest)
         settled.add(attempt_id)
-        settlements.append(_settle_counted(report, run, context, _NO_CONSEQUENCES))
+        settlements.append(_settle_counted(report, reported, context, _NO_FURTHER_ROWS))
     return tuple(settlements)
 
 
-def with_consequences(
+def first_settled_alone(
     reports: Sequence[ParsedReport], contexts: Mapping[AttemptId, ReportContext]
 ) -> tuple[ParsedReport, ReportContext] | None:
     """Return the report that is settled next, if it counts and more follows than the end of its job."""
     for report in reports:
-        context = contexts.get(report.incoming.attempt_id)
-        if answer_unsettled(report, context) is not None:
+        reported = contexts.get(report.incoming.attempt_id)
+        if answer_without_settling(report, reported) is not None:
             continue
-        assert context is not None
-        alone = counts(context) and not _is_batchable(report, context)
-        return (report, context) if alone else None
+        assert reported is not None
+        alone = counts(reported) and not _is_batchable(report, reported)
+        return (report, reported) if alone else None
     return None
 
 
-def answer_unsettled(report: ParsedReport, run: ReportContext | None) -> ReportAnswer | FarmError | None:
-    """Return the stored answer to a report that came before, or why it is refused; None for one to settle.
+def answer_without_settling(
+    report: ParsedReport, reported: ReportContext | None
+) -> ReportAnswer | FarmError | None:
+    """Return the answer to a report that needs no settling; None: settle it.
+
+    That is the stored answer to a report that came before, or the error with which one is refused.
 
     It is refused with:
         NotFound: there is no such attempt.
         Forbidden: the attempt is another host's.
         ReportConflict: the attempt was settled by another report.
         InvalidInput: the body is no report, or quotes another fencing token.
-        FarmBusy: it was not parsed, because it seemed to be refused.
+        FarmBusy: it was not parsed, because it would have been refused at that time; the agent sends it
+            again.
     """
-    if run is None:
+    if reported is None:
         return NotFound(f"there is no attempt {report.incoming.attempt_id}")
-    attempt = run.attempt
+    attempt = reported.attempt
     if attempt.host_id != report.incoming.host_id:
         message = f"attempt {attempt.attempt_id} is not of host {report.incoming.host_id}"
         return Forbidden(message, hint=CREDENTIAL_IN_USE_HINT)
-    if report.digest in run.report_digests:
+    if report.digest in reported.report_digests:
         return stored_answer(attempt)
     if attempt.report_digest is not None:
         return ReportConflict(f"attempt {attempt.attempt_id} was settled by report {attempt.report_digest}")
@@ -140,21 +150,21 @@ def stored_answer(attempt: AttemptRecord) -> ReportAnswer:
     )
 
 
-def counts(run: ReportContext) -> bool:
-    """Tell whether a report of an attempt still decides anything."""
-    attempt, job = run.attempt, run.job
+def counts(reported: ReportContext) -> bool:
+    """Tell whether a report of this attempt decides about its job."""
+    attempt, job = reported.attempt, reported.job
     over = attempt.state in (AttemptState.FINISHED, AttemptState.RETURNED)
     if job.kind is JobKind.CHECK and attempt.code == MOVED:
-        # It says nothing of the phone where that is now: on another cable, and handled on the way.
+        # The device has moved: a check on the old host says nothing about it on the new one.
         return False
     return not over and job.attempt_id == attempt.attempt_id and job.state is not JobState.FINISHED
 
 
-def _is_batchable(report: ParsedReport, run: ReportContext) -> bool:
-    """Return whether a run succeeded and neither repeats a block nor needs further rows to decide."""
+def _is_batchable(report: ParsedReport, reported: ReportContext) -> bool:
+    """Tell whether a report counts, is of a successful run under way, and repeats no block."""
     measured = _reading(report).measured
-    is_under_way = run.attempt.state in LIVE_STATES and run.job.state is JobState.ACTIVE
-    return counts(run) and is_under_way and measured is not None and not may_be_repeated(measured)
+    is_under_way = reported.attempt.state in LIVE_STATES and reported.job.state is JobState.ACTIVE
+    return counts(reported) and is_under_way and measured is not None and not may_be_repeated(measured)
 
 
 def _reading(report: ParsedReport) -> ReportReading:
@@ -163,45 +173,50 @@ def _reading(report: ParsedReport) -> ReportReading:
     return report.reading
 
 
-def _settle_alone(report: ParsedReport, run: ReportContext, context: SettlementContext) -> Settlement:
-    if counts(run):
-        assert context.consequences is not None
-        return _settle_counted(report, run, context, context.consequences)
-    attempt = run.attempt
-    effects: tuple[Effect, ...] = _keep(report, run)
-    if run.job.state is JobState.FINISHED and attempt.state in LIVE_STATES:
-        # The run is over, and so was its job: an attempt that is still live ends with it.
-        cause = "its job was cancelled before the report came"
-        outcome = AttemptOutcome(outcome=Outcome.CANCELLED, message=cause)
-        end = _end_attempt(report, attempt, outcome)
-        # The report is kept, but it is not what ended the attempt.
-        effects = (*effects, replace(end, event=AttemptEvent.CANCELLED, cause=cause, report_digest=None))
-        attempt = replace(attempt, outcome=outcome.outcome, message=cause)
-    return Settlement(answer=stored_answer(attempt), effects=effects)
+def _settle_late(report: ParsedReport, reported: ReportContext) -> Settlement:
+    """Keep a report that no longer counts; if its job was cancelled, end the attempt that is still live."""
+    attempt, effects = reported.attempt, _keep(report, reported)
+    if reported.job.state is not JobState.FINISHED or attempt.state not in LIVE_STATES:
+        return Settlement(answer=stored_answer(attempt), effects=effects)
+    cause = "its job was cancelled before the report came"
+    end = EndAttempt(
+        at=report.incoming.at,
+        attempt=attempt,
+        event=AttemptEvent.CANCELLED,
+        outcome=AttemptOutcome(outcome=Outcome.CANCELLED, message=cause),
+        actor=f"agent:{attempt.host_id}",
+        cause=cause,
+    )
+    ended = replace(attempt, outcome=Outcome.CANCELLED, message=cause)
+    return Settlement(answer=stored_answer(ended), effects=(*effects, end))
 
 
 def _settle_counted(
-    report: ParsedReport, run: ReportContext, context: SettlementContext, further: ConsequenceContext
+    report: ParsedReport,
+    reported: ReportContext,
+    context: SettlementContext,
+    consequences: ConsequenceContext,
 ) -> Settlement:
     """Settle a report that counts, with what follows from it for more than its attempt and job."""
-    attempt, job, now = run.attempt, run.job, report.incoming.at
+    attempt, job, now = reported.attempt, reported.job, report.incoming.at
     reading = _reading(report)
-    outcome, incidents, noticed = _reassign_blame(attempt, reading.outcome, further, now=now)
-    effects: list[Effect] = [*_keep(report, run), *noticed]
-    if job.kind is JobKind.CHECK and further.check is not None and outcome.outcome is Outcome.SUCCEEDED:
-        outcome, check_effects = reference_outcome(further.check)
+    incidents, incident_effects = _find_incident(attempt, reading.outcome, consequences, now=now)
+    outcome = _reassign_blame(attempt, reading.outcome, incidents)
+    effects: list[Effect] = [*_keep(report, reported), *incident_effects]
+    if job.kind is JobKind.CHECK and consequences.check is not None and outcome.outcome is Outcome.SUCCEEDED:
+        outcome, check_effects = reference_outcome(consequences.check)
         effects += check_effects
-    job_effects = _decide_job(run, outcome, further.job, now=now)
+    job_effects = _decide_job(reported, outcome, consequences.retry, now=now)
     effects += [_end_attempt(report, attempt, outcome), *job_effects]
     if (measured := reading.measured) is not None:
-        effects += placement_change(measured, context.last_places.get(measured.series.digest), now=now)
+        effects += record_placement_change(measured, context.last_places.get(measured.series.digest), now=now)
         effects.append(AddMeasurement(measured=measured))
-        effects += repeated_block(further.block, job, measured, now=now)
-    if job.kind is JobKind.CHECK and further.check is not None and _ends_job(job_effects, job):
-        effects += end_of_check(further.check, job, outcome, now=now)
-    if job.kind is JobKind.BENCHMARK and outcome.blame is Blame.DEVICE and further.health is not None:
-        effects += device_health(further.health, attempt, job, outcome, job_effects, incidents, now=now)
-        effects += check_after_loss(further.job, attempt.device_id, outcome.code, now=now)
+        effects += repeat_block(consequences.block, job, measured, now=now)
+    if job.kind is JobKind.CHECK and consequences.check is not None and _ends_job(job_effects, job):
+        effects += end_of_check(consequences.check, job, outcome, now=now)
+    if job.kind is JobKind.BENCHMARK and outcome.blame is Blame.DEVICE and consequences.health is not None:
+        effects += suspect_device(consequences.health, attempt, job, outcome, job_effects, incidents, now=now)
+        effects += check_after_loss(consequences.retry, attempt.device_id, outcome.code, now=now)
     answer = ReportAnswer(
         attempt_id=attempt.attempt_id, counted=True, outcome=outcome.outcome, message=outcome.message
     )
@@ -209,56 +224,71 @@ def _settle_counted(
 
 
 def _decide_job(
-    run: ReportContext, outcome: AttemptOutcome, history: RetryContext, *, now: datetime
+    reported: ReportContext, outcome: AttemptOutcome, retry: RetryContext, *, now: datetime
 ) -> tuple[Consequence, ...]:
-    """Finish a job, or queue it again. One that is queued again already stays so within its budget."""
-    attempt, job, actor = run.attempt, run.job, f"agent:{run.attempt.host_id}"
+    """Finish a job, or queue it again.
+
+    A job that was queued again when this attempt was lost stays queued, unless its retry budget is used up.
+    """
+    attempt, job, actor = reported.attempt, reported.job, f"agent:{reported.attempt.host_id}"
     if outcome.outcome is not Outcome.INCONCLUSIVE:
         return (
             EndJob(at=now, job=job, outcome=outcome, actor=actor),
-            *end_other_rounds(history, outcome, now=now, actor=actor),
+            *end_other_rounds(retry, outcome, now=now, actor=actor),
         )
     this = FinishedAttempt(
         outcome=outcome.outcome, blame=outcome.blame, code=outcome.code, device_id=attempt.device_id
     )
     loss = DeviceLoss(device_id=attempt.device_id, code=outcome.code)
-    losses = (*history.losses, loss) if outcome.blame is Blame.DEVICE else history.losses
-    after = replace(history, tries=(*history.tries, this), losses=losses)
+    losses = (*retry.losses, loss) if outcome.blame is Blame.DEVICE else retry.losses
+    after = replace(retry, tries=(*retry.tries, this), losses=losses)
     return retry_or_end_job(after, job, outcome, now=now, actor=actor)
 
 
+def _find_incident(
+    attempt: AttemptRecord, outcome: AttemptOutcome, consequences: ConsequenceContext, *, now: datetime
+) -> tuple[tuple[Incident, ...], tuple[Consequence, ...]]:
+    """Return the incidents that may explain how an attempt ends, and the effects that open or widen one."""
+    incidents = () if consequences.health is None else consequences.health.incidents
+    if consequences.host is None or _has_moved(attempt, outcome):
+        return incidents, ()
+    effects, open_incident = host_incident(consequences.host, now=now, failing=attempt.device_id)
+    if open_incident is None:
+        return incidents, effects
+    others = (incident for incident in incidents if incident.incident_id != open_incident.incident_id)
+    return (*others, open_incident), effects
+
+
 def _reassign_blame(
-    attempt: AttemptRecord, outcome: AttemptOutcome, further: ConsequenceContext, *, now: datetime
-) -> tuple[AttemptOutcome, tuple[Incident, ...], tuple[Consequence, ...]]:
-    """Blame the host instead of the device where an incident or a move explains the failure."""
-    incidents = () if further.health is None else further.health.incidents
-    is_inconclusive = outcome.outcome is Outcome.INCONCLUSIVE
-    if is_inconclusive and outcome.blame is Blame.DEVICE and attempt.code == MOVED:
-        # The present holder of the phone ended the run there.
-        return replace(outcome, blame=Blame.HOST, code=MOVED), incidents, ()
-    if not (is_inconclusive and may_be_host_caused(outcome.blame, outcome.code)) or further.host is None:
-        return outcome, incidents, ()
-    noticed, open_incident = host_incident(further.host, now=now, failing=attempt.device_id)
-    if open_incident is not None:
-        others = (incident for incident in incidents if incident.incident_id != open_incident.incident_id)
-        incidents = (*others, open_incident)
-    if not hosts_doing(incidents, attempt):
-        return outcome, incidents, noticed
+    attempt: AttemptRecord, outcome: AttemptOutcome, incidents: Collection[Incident]
+) -> AttemptOutcome:
+    """Blame the host instead of the device where a move or an incident explains the failure."""
+    if _has_moved(attempt, outcome):
+        return replace(outcome, blame=Blame.HOST, code=MOVED)
+    is_lost = outcome.outcome is Outcome.INCONCLUSIVE and may_be_host_caused(outcome.blame, outcome.code)
+    if not (is_lost and is_explained_by_incident(attempt, incidents)):
+        return outcome
     message = f"several devices of {attempt.host_id} failed at once: {outcome.message}"
-    return replace(outcome, blame=Blame.HOST, code=HOST_INCIDENT, message=message), incidents, noticed
+    return replace(outcome, blame=Blame.HOST, code=HOST_INCIDENT, message=message)
 
 
-def _keep(report: ParsedReport, run: ReportContext) -> tuple[KeepReport, NotifyHosts]:
+def _has_moved(attempt: AttemptRecord, outcome: AttemptOutcome) -> bool:
+    # The host that the device moved to ended this run; the device did not fail.
+    is_lost = outcome.outcome is Outcome.INCONCLUSIVE and outcome.blame is Blame.DEVICE
+    return is_lost and attempt.code == MOVED
+
+
+def _keep(report: ParsedReport, reported: ReportContext) -> tuple[KeepReport, NotifyHosts]:
     """Keep the bytes of a report, and wake those to whom the end of its attempt may mean work."""
-    attempt = run.attempt
+    attempt = reported.attempt
     keep = KeepReport(
         at=report.incoming.at,
         attempt_id=attempt.attempt_id,
         digest=report.digest,
         body=report.incoming.body,
-        counted=counts(run),
+        counted=counts(reported),
     )
-    # Phones of other hosts may have waited for the CPU of a virtual one.
+    # None wakes all hosts: devices of other hosts may wait for the CPU this run shared.
     hosts = frozenset({attempt.host_id}) if attempt.cpu_domain is None else None
     return keep, NotifyHosts(hosts=hosts)
 

@@ -103,7 +103,7 @@ class CheckContext:
 class ConsequenceContext:
     """The rows behind the consequences of one report; None where it can have none of a kind."""
 
-    job: RetryContext
+    retry: RetryContext
     block: BlockContext | None
     host: HostContext | None
     health: HealthContext | None

@@ -18,7 +18,7 @@ from farm.core.jobs.job import Job, JobKind
 from farm.core.jobs.retry import DeviceLoss, poisoned_devices
 from farm.core.results.settle.check_outcome import LAST_RUNS
 from farm.core.results.settle.consequences import is_block_repeatable, may_be_repeated
-from farm.core.results.settle.evaluation import with_consequences
+from farm.core.results.settle.evaluation import first_settled_alone
 from farm.core.results.settle.report import ParsedReport, ReportReading
 from farm.core.results.settle.report_context import (
     BlockContext,
@@ -58,7 +58,7 @@ _WITHOUT_PLAN = [column for column in attempts.c if column.name != "plan"]
 def load(connection: Connection, reports: Sequence[ParsedReport]) -> SettlementContext:
     """Read what the next reports are settled by. Two statements, where all of them are of good runs."""
     contexts = report_contexts(connection, {report.incoming.attempt_id for report in reports})
-    alone = with_consequences(reports, contexts)
+    alone = first_settled_alone(reports, contexts)
     placed = {
         report.reading.measured.series.digest
         for report in reports
@@ -148,7 +148,7 @@ def _consequences(connection: Connection, report: ParsedReport, context: ReportC
     may_be_hosts = is_inconclusive and may_be_host_caused(outcome.blame, outcome.code)
     is_judged = job.kind is JobKind.CHECK and (is_lost or not is_inconclusive)
     return ConsequenceContext(
-        job=job_context(connection, job, ending=attempt, loss=loss)
+        retry=job_context(connection, job, ending=attempt, loss=loss)
         if is_inconclusive or is_lost
         else RetryContext(same_cell=_doomed_jobs(connection, job, outcome)),
         block=_block_context(connection, report.reading, job),
