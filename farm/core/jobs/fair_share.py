@@ -4,10 +4,9 @@
 def first_virtual_time(head: int | None, own_tail: int | None) -> int:
     """Return the virtual time of the first round of a new submission in a device's queue.
 
-    It joins the round that is served next, behind its jobs, and never before waiting jobs of the same user.
-    Within a submission each round advances virtual time by its number of jobs (`round_virtual_time`). A
-    further submission of the same user follows one unit after the user's last round, whatever the size of
-    that round.
+    It joins the round that is served next, behind its jobs, and never before waiting jobs of the same user:
+    it follows one unit after the user's last round, whatever the size of that round. Within a submission
+    each round advances virtual time by its number of jobs (`round_virtual_time`).
 
     Args:
         head: the virtual time that the device serves next; None when nothing waits.
@@ -21,8 +20,8 @@ def round_virtual_time(first: int, *, round_number: int, jobs_per_round: int) ->
     """Return the virtual time shared by all jobs of a round, so that rounds are not interleaved.
 
     Args:
-        first: the virtual time of the submission's first round.
-        round_number: the round's number in the submission, from 1.
-        jobs_per_round: the number of jobs of each of its rounds on the device.
+        first: that of the submission's first round.
+        round_number: counted within the submission, from 1.
+        jobs_per_round: of the submission, on the device.
     """
     return first + (round_number - 1) * jobs_per_round

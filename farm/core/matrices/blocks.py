@@ -23,7 +23,6 @@ class ComparableCell(Protocol):
     @property
     def replica(self) -> int:
         """1; from 2 on, an A/A duplicate of its baseline."""
-        ...
 
 
 class PlannedStart(NamedTuple):
@@ -103,8 +102,8 @@ def start_count_by_cell(cells: Iterable[ComparableCell], max_candidates: int | N
     for cell in own:
         baseline = cell.index if cell.baseline_index is None else cell.baseline_index
         is_shared = cell.baseline_index is None or cell.replica > 1
-        blocks = block_count(candidate_count_by_baseline[baseline], max_candidates) if is_shared else 1
-        starts[cell.index] = blocks
+        count = candidate_count_by_baseline[baseline]
+        starts[cell.index] = block_count(count, max_candidates) if is_shared else 1
     return starts
 
 
