@@ -131,7 +131,7 @@ class AttemptController:
         else:
             await self._spool_evidence(attempt, self.runner.failed_evidence(attempt.record.draft, error))
             self._deliver(attempt)
-        await self._clear(attempt)
+        await self._clean_up(attempt)
 
     async def _recover_record(self, record: JournalRecord, *, is_spooled: bool) -> None:
         attempt = self.active.add(record)
@@ -145,7 +145,7 @@ class AttemptController:
         elif record.phase in _UNSTARTED:
             await self._return(attempt, "the agent was restarted")
         if attempt.record.phase is not AttemptState.MEASURING:
-            attempt.task = self._task(self._clear(attempt), attempt)
+            attempt.task = self._task(self._clean_up(attempt), attempt)
         log.info("attempt_recovered", attempt_id=record.attempt_id, phase=attempt.record.phase)
 
     def _start(self, assignment: Assignment) -> None:
@@ -159,7 +159,7 @@ class AttemptController:
 
     def _stop(self, attempt: ActiveAttempt) -> None:
         attempt.stopping = attempt.acknowledged = True
-        attempt.task = self._task(self._clear(attempt, attempt.task), attempt)
+        attempt.task = self._task(self._clean_up(attempt, attempt.task), attempt)
 
     def _acknowledge(self, attempt: ActiveAttempt) -> None:
         attempt.acknowledged = True
@@ -195,7 +195,7 @@ class AttemptController:
                 await self._spool_evidence(attempt, outcome)
                 self._deliver(attempt)
                 log.info("attempt_ended", **_summary(outcome))
-            await self._clear(attempt)
+            await self._clean_up(attempt)
 
     async def _advance(self, attempt: ActiveAttempt, phase: AttemptPhase, draft: Evidence) -> None:
         record = replace(attempt.record, phase=phase, draft=draft)
@@ -236,17 +236,15 @@ class AttemptController:
             # The journal's earlier phase, or no record, means the same: nothing ran.
             log.warning("return_not_journaled", reason=error.message, hint=error.hint)
 
-    async def _clear(self, attempt: ActiveAttempt, running: asyncio.Task[None] | None = None) -> None:
+    async def _clean_up(self, attempt: ActiveAttempt, running: asyncio.Task[None] | None = None) -> None:
         """End the attempt's task, then clean the device up, as soon as it can be reached."""
         await _cancel(running)
         device_id, fence, is_more = attempt.record.device_id, attempt.record.fence, self.is_more()
-        await self.runner.clear(device_id, fence, stay_awake=is_more)
+        await self.runner.clean_up(device_id, fence, stay_awake=is_more)
         attempt.cleaned = True
         await self._release(attempt)
         if is_more:
-            await self.runner.await_next_run(
-                device_id, lambda: self.active.fence_by_device[device_id] == fence
-            )
+            await self.runner.keep_ready(device_id, lambda: self.active.fence_by_device[device_id] == fence)
 
     async def _release(self, attempt: ActiveAttempt) -> None:
         if not attempt.is_over:

@@ -46,8 +46,8 @@ class RunCompletion:
     wait_margin_s: float = WAIT_MARGIN_S
     away_s: float = AWAY_S
 
-    async def complete(self, record: JournalRecord, device: OnlineDevice, draft: Evidence) -> Evidence:
-        """Return the draft with the run's results, once it has ended.
+    async def complete(self, record: JournalRecord, device: OnlineDevice) -> Evidence:
+        """Return the record's draft with the run's results, once it has ended.
 
         Raises:
             DeviceLost: the device stayed away too long.
@@ -56,16 +56,17 @@ class RunCompletion:
             AdbServerDown: our server was away too long.
         """
         try:
-            return await self._complete(record, device, draft)
+            return await self._complete(record, device)
         except DeviceOffline as error:
             raise DeviceLost(
                 f"{record.device_id} went away during run {record.fence} and did not come back within "
                 f"{self.away_s:g} s: {error.message}"
             ) from error
 
-    async def _complete(self, record: JournalRecord, device: OnlineDevice, draft: Evidence) -> Evidence:
+    async def _complete(self, record: JournalRecord, device: OnlineDevice) -> Evidence:
+        draft = record.draft
         try:
-            waited = await self._end(record, device, draft)
+            waited = await self._end(record, device)
         except RunLost as error:
             before, adb = draft.before, device.adb
             boot_id = await self.retry.call(lambda: read_boot_id(adb), away_s=self.away_s)
@@ -108,7 +109,7 @@ class RunCompletion:
         adb = device.adb
         return await self.retry.call(lambda: read_rails(adb), away_s=self.away_s)
 
-    async def _end(self, record: JournalRecord, device: OnlineDevice, draft: Evidence) -> RunWait:
+    async def _end(self, record: JournalRecord, device: OnlineDevice) -> RunWait:
         """Wait until the run has ended; return what the device printed at its end."""
         adb, fence = device.adb, record.fence
         try:
@@ -120,7 +121,7 @@ class RunCompletion:
                 then=collect_command(
                     adb.work_root,
                     fence,
-                    with_controls=any(state.name not in OBSERVED_CONTROLS for state in draft.controls),
+                    with_controls=any(state.name not in OBSERVED_CONTROLS for state in record.draft.controls),
                 ),
             )
         except DeviceTimeout as error:

@@ -65,7 +65,7 @@ class PreparedDevice:
     condition: Condition
     waited_s: float
     #: Reason to defer the run, as text; empty when the device is fit.
-    shut: tuple[str, ...]
+    unmet: tuple[str, ...]
     #: The controls set for this run, except its CPU affinity.
     controls: tuple[ControlState, ...] = ()
 
@@ -121,9 +121,9 @@ class DevicePreparation:
             _prepared_device(device, plan, fence, ready.condition),
             pushed_bytes=pushed_bytes,
             waited_s=ready.waited_s,
-            shut=ready.shut,
+            unmet=ready.shut,
         )
-        return prepared if prepared.shut else await self._apply_controls(device, plan, fence, prepared)
+        return prepared if prepared.unmet else await self._apply_controls(device, plan, fence, prepared)
 
     def find_prepared(self, device: OnlineDevice, plan: RunPlan, fence: int) -> PreparedDevice | None:
         """Return a device that is known to be ready; None where it must be asked, or files are missing."""
@@ -182,7 +182,7 @@ class DevicePreparation:
         await restore_controls(device.adb)
         if missing or any(state.problem for state in states):
             raise ControlImpossible(f"{device.adb.serial}: {'; '.join(gaps)}")
-        return replace(ready, shut=tuple(gaps))
+        return replace(ready, unmet=tuple(gaps))
 
     async def _read_preflight(self, device: OnlineDevice) -> Preflight:
         return await read_preflight(device.adb, self.clock.now())
@@ -237,7 +237,7 @@ def _prepared_device(device: OnlineDevice, plan: RunPlan, fence: int, condition:
         pushed_bytes=0,
         condition=condition,
         waited_s=0.0,
-        shut=(),
+        unmet=(),
         controls=tuple(screen_controls(plan.controls, device.state_cache.screen_found, condition)),
     )
 

@@ -1,4 +1,4 @@
-"""The runner of one attempt, from its plan to its evidence."""
+"""Run attempts on devices, from plan to evidence, and clean the devices up afterwards."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -53,8 +53,8 @@ DEFERRING_ERRORS = (FarmFault, ArtifactLost, AdbServerDown, HostDiskFull)
 #: How long starting a run may be retried while the device is unreachable; its last condition is stale after
 #: that.
 START_AWAY_S = 20.0
-#: Time that a device's screen stays on for a next run.
-STANDBY_S = 10.0
+#: Time that the screen stays on after a run, in case another one follows.
+KEEP_AWAKE_S = 10.0
 #: Consecutive failed clean-ups after which the device is reported unclean; retries continue.
 #: Fewer say little: a device may be busy writing.
 REPORT_UNCLEAN_AFTER = 3
@@ -78,7 +78,7 @@ class AttemptRunner:
     device_cache_limit_bytes: int
     max_pushes: int | None = None
     wait_margin_s: float = WAIT_MARGIN_S
-    standby_s: float = STANDBY_S
+    keep_awake_s: float = KEEP_AWAKE_S
     away_s: float = AWAY_S
 
     def __post_init__(self) -> None:
@@ -105,6 +105,7 @@ class AttemptRunner:
         started the run, or was about to. `tell` is called with what the run waits for before it begins.
         """
         draft = replace(record.draft, adopted=adopt)
+        record = replace(record, draft=draft)
 
         async def remember(phase: AttemptPhase, so_far: Evidence) -> None:
             nonlocal draft
@@ -113,7 +114,7 @@ class AttemptRunner:
 
         try:
             if adopt:
-                return await self._adopt(record, draft, remember)
+                return await self._adopt(record, remember)
             return await self._run(record, remember, tell)
         except FarmError as error:
             if (device := self.monitor.find(record.device_id)) is not None:
@@ -130,14 +131,14 @@ class AttemptRunner:
         is_over = draft.exit is not None
         return draft if is_over else replace(draft, error=RunError.of(error), finished_at=self.clock.now())
 
-    async def clear(self, device_id: DeviceId, fence: int, *, stay_awake: bool = False) -> None:
+    async def clean_up(self, device_id: DeviceId, fence: int, *, stay_awake: bool = False) -> None:
         """End and remove everything of runs up to `fence`; retry until the device is clean.
 
-        Every attempt ends here, whatever its outcome: so the screen is restored here, unless it is to stay
-        awake for the next run. A caller that wants this calls `await_next_run` afterwards; the preflight of
-        the next run comes with the clean-up.
+        Every attempt ends here, so the screen is restored here, too. With `stay_awake` it stays on, the
+        clean-up also reads the preflight of the next run, and the caller must call `keep_ready` afterwards,
+        which restores the screen if no run comes.
         """
-        backoff, withstood = Backoff(self.random, cap_s=60.0), 0
+        backoff, unclean_count = Backoff(self.random, cap_s=60.0), 0
         while True:
             device = await self.monitor.wait(device_id)
             try:
@@ -152,8 +153,8 @@ class AttemptRunner:
                 log.warning(
                     "clean_failed", device_id=device_id, fence=fence, code=error.code, reason=error.message
                 )
-                withstood = withstood + 1 if isinstance(error, DeviceNotClean) else 0
-                if withstood >= REPORT_UNCLEAN_AFTER:
+                unclean_count = unclean_count + 1 if isinstance(error, DeviceNotClean) else 0
+                if unclean_count >= REPORT_UNCLEAN_AFTER:
                     self.monitor.active.record_unclean(device_id, f"it cannot be cleaned up: {error.message}")
             except Exception:
                 log.exception("clean_crashed", device_id=device_id, fence=fence)
@@ -163,18 +164,18 @@ class AttemptRunner:
             self.monitor.reprobe(device_id)
             await asyncio.sleep(backoff.next_s())
 
-    async def await_next_run(self, device_id: DeviceId, is_free: Callable[[], bool]) -> None:
+    async def keep_ready(self, device_id: DeviceId, is_free: Callable[[], bool]) -> None:
         """Take a preflight of a device that became free; restore its screen when no run comes."""
         if (device := self.monitor.find(device_id)) is None:
             return
         try:
             await self._preparation.preflight_next(device, is_free)
-            await asyncio.sleep(self.standby_s)
+            await asyncio.sleep(self.keep_awake_s)
             if is_free():
                 await self._preparation.restore_screen(device)
         except FarmError as error:
             # The next probe of the device finds the cause, and its clean-up restores the screen.
-            log.debug("standby_failed", device_id=device_id, code=error.code, reason=error.message)
+            log.debug("keep_ready_failed", device_id=device_id, code=error.code, reason=error.message)
 
     async def _run(
         self, record: JournalRecord, advance: PhaseCallback, tell: WaitCallback
@@ -183,28 +184,29 @@ class AttemptRunner:
         if device is None:
             return DeferredRun(reason="the device went away before the run could begin")
         plan = record.plan
-        if (ready := self._preparation.find_prepared(device, plan, record.fence)) is None:
+        if (prepared := self._preparation.find_prepared(device, plan, record.fence)) is None:
             await advance(AttemptState.PREPARING, record.draft)
-            ready = await self._preparation.prepare(device, plan, record.fence, tell)
-        if ready.shut:
-            return DeferredRun(reason="; ".join(ready.shut))
-        cores = select_cores(device.adb.serial, plan.controls, device.facts.clusters, ready.condition)
-        work, paths = run_folder(device.adb.work_root, record.fence), ready.path_by_name
+            prepared = await self._preparation.prepare(device, plan, record.fence, tell)
+        if prepared.unmet:
+            return DeferredRun(reason="; ".join(prepared.unmet))
+        cores = select_cores(device.adb.serial, plan.controls, device.facts.clusters, prepared.condition)
+        work, paths = run_folder(device.adb.work_root, record.fence), prepared.path_by_name
         rails = await read_rails(device.adb) if plan.reads_rails else ""
         draft = replace(
             record.draft,
             rails_before=rails,
             argv=_fill_placeholders(lambda: tuple(fill_argv(plan, work=work, path_by_name=paths))),
-            before=ready.condition,
-            pushed_bytes=ready.pushed_bytes,
-            waited_s=ready.waited_s,
+            before=prepared.condition,
+            pushed_bytes=prepared.pushed_bytes,
+            waited_s=prepared.waited_s,
             started_at=self.clock.now(),
-            controls=(*ready.controls, *([requested_affinity(cores)] if cores else [])),
+            controls=(*prepared.controls, *([requested_affinity(cores)] if cores else [])),
         )
         env = _fill_placeholders(lambda: fill_env(plan, work=work, path_by_name=paths))
-        await advance(AttemptState.MEASURING, draft)
-        await self._start(replace(record, draft=draft), device, env)
-        ended = await self._completion.complete(record, device, draft)
+        record = replace(record, draft=draft)
+        await advance(AttemptState.MEASURING, record.draft)
+        await self._start(record, device, env)
+        ended = await self._completion.complete(record, device)
         return await self._run_passes(record, device, ended, advance)
 
     async def _run_passes(
@@ -220,9 +222,9 @@ class AttemptRunner:
             return evidence
         return await run_passes(record, device, evidence)
 
-    async def _adopt(self, record: JournalRecord, draft: Evidence, advance: PhaseCallback) -> Evidence:
-        if draft.exit is not None:
-            return mark_passes_interrupted(record, draft)
+    async def _adopt(self, record: JournalRecord, advance: PhaseCallback) -> Evidence:
+        if record.draft.exit is not None:
+            return mark_passes_interrupted(record, record.draft)
         try:
             async with asyncio.timeout(self.away_s):
                 device = await self.monitor.wait(record.device_id)
@@ -232,7 +234,7 @@ class AttemptRunner:
         status = await self._retry.call(lambda: run_status(adb, record.fence), away_s=self.away_s)
         if status is RunStatus.UNKNOWN:
             await self._start_recorded(record, device)
-        ended = await self._completion.complete(record, device, draft)
+        ended = await self._completion.complete(record, device)
         return await self._run_passes(record, device, ended, advance)
 
     async def _start_recorded(self, record: JournalRecord, device: OnlineDevice) -> None:
@@ -247,8 +249,8 @@ class AttemptRunner:
             raise DeviceRebooted(f"{device.adb.serial} restarted during run {record.fence}")
         condition = await read_condition(device.adb, self.clock.now())
         if shut := closed_gates(condition, plan.gates, plan.controls):
-            reasons = "; ".join(shut)
-            raise HostError(f"the agent restarted before run {record.fence}, which cannot start now: {reasons}")
+            message = f"the agent restarted before run {record.fence} began, and it cannot begin now"
+            raise HostError(f"{message}: {'; '.join(shut)}")
         paths = {file.name: cache_path(work_root, file.digest) for file in plan.files}
         work = run_folder(work_root, record.fence)
         env = _fill_placeholders(lambda: fill_env(plan, work=work, path_by_name=paths))

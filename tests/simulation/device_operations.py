@@ -234,7 +234,7 @@ class AdbSide:
     def failed_evidence(self, draft: Evidence, error: FarmError) -> Evidence:
         return replace(draft, error=RunError.of(error))
 
-    async def clear(self, device_id: DeviceId, fence: int, *, stay_awake: bool = False) -> None:
+    async def clean_up(self, device_id: DeviceId, fence: int, *, stay_awake: bool = False) -> None:
         while True:
             phone = await self._wait(device_id)
             try:
@@ -247,7 +247,7 @@ class AdbSide:
             else:
                 return
 
-    async def await_next_run(self, device_id: DeviceId, is_free: Callable[[], bool]) -> None:
+    async def keep_ready(self, device_id: DeviceId, is_free: Callable[[], bool]) -> None:
         """Nothing to let sleep."""
 
 

@@ -168,7 +168,7 @@ async def test_what_was_set_of_screen_and_wakefulness_is_read_back_around_the_ru
     assert {state.actual_after for state in evidence.controls} == {"on"}
     assert control_deviations(evidence.controls) == []
     assert control_level(evidence.controls) is ControlLevel.FREE
-    await bench.runner.clear(bench.device_id, 1)
+    await bench.runner.clean_up(bench.device_id, 1)
     assert (bench.handle.state / "wakefulness").read_text() == "Asleep\n"
 
 
@@ -220,7 +220,7 @@ async def test_a_phone_that_heats_up_in_mid_run_shows_it_and_keeps_the_next_run_
     assert list(throttling_reasons(evidence, entry.plan.gates)) == [
         "thermal status SEVERE after the run, at most NONE"
     ]
-    await bench.runner.clear(bench.device_id, 1)
+    await bench.runner.clean_up(bench.device_id, 1)
     ending = await bench.runner.run(entry_with(bench, 2, "true", Controls()), unheard, adopt=False)
     assert isinstance(ending, DeferredRun)
     assert "thermal status SEVERE" in ending.reason
@@ -240,7 +240,7 @@ async def test_a_clock_that_is_limited_in_mid_run_shows_and_keeps_the_next_run_w
     set_clock_limit(bench.handle.state, "policy1", 1_900_000_000)
     shown = list(throttling_reasons(await running, entry.plan.gates))
     assert shown == ["policy1 is limited to 1.90 of 2.50 GHz after the run"]
-    await bench.runner.clear(bench.device_id, 1)
+    await bench.runner.clean_up(bench.device_id, 1)
     ending = await bench.runner.run(entry_with(bench, 2, "true", Controls()), unheard, adopt=False)
     assert isinstance(ending, DeferredRun)
     assert ending.reason == "policy1 is limited to 1.90 of 2.50 GHz"
@@ -257,7 +257,7 @@ async def test_a_charger_that_is_pulled_in_mid_run_shows_and_keeps_the_next_run_
     assert evidence.before is not None
     assert evidence.after is not None
     assert (evidence.before.plugged, evidence.after.plugged) == ("ac", "none")
-    await bench.runner.clear(bench.device_id, 1)
+    await bench.runner.clean_up(bench.device_id, 1)
     ending = await bench.runner.run(entry_with(bench, 2, "true", Controls(), gates), unheard, adopt=False)
     assert isinstance(ending, DeferredRun)
     assert "not plugged in" in ending.reason
@@ -279,7 +279,7 @@ async def test_a_screen_that_someone_turned_off_is_turned_on_again_before_the_ne
     assert evidence.before is not None
     assert evidence.before.screen_on is True
     # Later, on a phone that is known to be kept awake.
-    await bench.runner.clear(bench.device_id, 1, stay_awake=True)
+    await bench.runner.clean_up(bench.device_id, 1, stay_awake=True)
     (await bench.phone()).state_cache.take_preflight(0.0)
     be_seen(bench, "Asleep", wakes=True)
     evidence = await evidence_of(bench, entry_with(bench, 2, "true", Controls()))

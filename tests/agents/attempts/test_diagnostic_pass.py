@@ -138,7 +138,7 @@ async def test_an_agent_that_is_killed_in_a_pass_brings_the_run_home_and_cleans_
     assert (evidence.stdout, evidence.error, evidence.adopted) == ("measured\n", None, True)
     assert [each.error is not None for each in evidence.passes] == [True]
     assert (await said(bench, f"cat {record}")).strip() == f"{VLOG}="
-    await bench.runner.clear(bench.device_id, 1)
+    await bench.runner.clean_up(bench.device_id, 1)
     assert await said(bench, f"getprop {VLOG}") == "\n"
     assert await said(bench, f"cat {record} 2>/dev/null") == ""
     mark = (await said(bench, f"cat {work_folder(work_root)}/id")).strip()
@@ -148,7 +148,7 @@ async def test_an_agent_that_is_killed_in_a_pass_brings_the_run_home_and_cleans_
 
 async def test_a_part_of_a_run_that_was_cleaned_up_is_not_started(bench: Bench) -> None:
     phone = await bench.phone()
-    await bench.runner.clear(bench.device_id, 7)
+    await bench.runner.clean_up(bench.device_id, 7)
     late = RunPart(device=phone.adb, fence=7, name="pass.late")
     with pytest.raises(Exception, match="cleaned up"):
         await late.start(("sh", "-c", "echo late"), {}, {VLOG: "all"}, timeout_s=5.0)

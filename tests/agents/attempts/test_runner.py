@@ -85,7 +85,7 @@ async def test_a_run_that_died_without_a_record_while_no_agent_looked_is_not_cal
     assert isinstance(evidence, Evidence)
     assert evidence.error is not None
     assert evidence.error.code == RunLost.code
-    await bench.runner.clear(bench.device_id, 1)
+    await bench.runner.clean_up(bench.device_id, 1)
 
 
 async def test_a_warm_job_is_three_calls_to_the_phone_and_one_phase_on_disk(bench: Bench) -> None:
@@ -103,7 +103,7 @@ async def test_a_warm_job_is_three_calls_to_the_phone_and_one_phase_on_disk(benc
         assert evidence.error is None, evidence.error
         assert evidence.before is not None
         assert evidence.before.boot_id == phone.boot_id
-        await bench.runner.clear(bench.device_id, fence, stay_awake=True)
+        await bench.runner.clean_up(bench.device_id, fence, stay_awake=True)
     assert bench.adb.asked == 3
     assert phases == [AttemptState.MEASURING]
 
@@ -132,16 +132,16 @@ async def test_a_screen_that_waited_for_a_next_run_is_let_go_when_none_comes(
     screen.parent.mkdir(parents=True, exist_ok=True)
     screen.write_text("3\n")
     await bench.runner.run(bench.entry(1, "true"), unheard, adopt=False)
-    await bench.runner.clear(bench.device_id, 1, stay_awake=True)
+    await bench.runner.clean_up(bench.device_id, 1, stay_awake=True)
     assert screen.read_text() == "15\n"
-    await bench.runner.await_next_run(bench.device_id, lambda: not next_comes)
+    await bench.runner.keep_ready(bench.device_id, lambda: not next_comes)
     assert screen.read_text() == ("15\n" if next_comes else "3\n")
 
 
 async def test_a_phone_that_cannot_be_cleaned_is_not_called_online_for_long(bench: Bench) -> None:
     await bench.phone()
     await bench.detach()
-    clearing = asyncio.create_task(bench.runner.clear(bench.device_id, 1))
+    clearing = asyncio.create_task(bench.runner.clean_up(bench.device_id, 1))
     async with asyncio.timeout(120):
         while bench.monitor.find(bench.device_id) is not None:
             bench.active.changed.clear()

@@ -138,7 +138,7 @@ async def test_a_phone_that_cannot_be_cleaned_is_restarted_and_clean_after_that(
         boots = boots_of(bench.handle)
         until_next_boot(bench, 'case "$*" in *runs/7) exit 1 ;; esac')
         await bench.runner.run(bench.entry(7, "true"), heard, adopt=False)
-        cleared = asyncio.create_task(bench.runner.clear(bench.device_id, 7))
+        cleared = asyncio.create_task(bench.runner.clean_up(bench.device_id, 7))
         await episode.until(lambda: RecoveryStep.REBOOT in episode.steps, "the order", allowed=True)
         await cleared
         assert boots_of(bench.handle) == boots + 1

@@ -169,7 +169,7 @@ async def benched(
                     random=random,
                     device_cache_limit_bytes=2**30,
                     wait_margin_s=30.0,
-                    standby_s=0.1,
+                    keep_awake_s=0.1,
                 )
                 bench = Bench(server, phone, active, monitor, runner_with(), adb, runner_with)
                 await bench.attach()

@@ -105,7 +105,7 @@ async def test_one_connection_that_ends_early_costs_nothing(bench: Bench) -> Non
         assert isinstance(evidence, Evidence)
         assert (evidence.error, evidence.stdout) == (None, "done\n")
         set_faults(bench.handle.state, Faults(eofs=1))
-        await bench.runner.clear(bench.device_id, fence)
+        await bench.runner.clean_up(bench.device_id, fence)
 
 
 @pytest.mark.fault(9)

@@ -89,7 +89,7 @@ async def test_a_run_that_fills_the_phone_gives_no_result_and_the_next_one_does(
     ending = await filled(bench, 1)
     assert ending.error is not None
     assert (ending.exit, ending.error.blame, ending.stdout) == (None, Blame.DEVICE, "")
-    await bench.runner.clear(bench.device_id, 1)
+    await bench.runner.clean_up(bench.device_id, 1)
     assert (await evidence(bench, bench.entry(2, "echo done"))).stdout == "done\n"
 
 
@@ -110,7 +110,7 @@ async def test_a_run_that_was_cleaned_from_a_full_phone_can_no_more_start_than_a
 @pytest.mark.invariant("I3", "I7")
 async def test_a_phone_that_others_filled_is_not_called_clean_and_starts_nothing(bench: Bench) -> None:
     assert (await evidence(bench, bench.entry(1, "echo done"))).stdout == "done\n"
-    await bench.runner.clear(bench.device_id, 1)
+    await bench.runner.clean_up(bench.device_id, 1)
     phone = await bench.phone()
     await said(bench, "dd if=/dev/zero of=filler bs=1k 2>/dev/null")
     with pytest.raises(DeviceNotClean, match="no room to write down that run 2 is over"):

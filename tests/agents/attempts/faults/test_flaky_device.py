@@ -66,7 +66,7 @@ async def test_a_run_that_prints_a_byte_now_and_then_for_ever_is_ended_with_all_
     assert isinstance(evidence, Evidence)
     assert evidence.exit is not None
     assert evidence.exit.timed_out
-    await bench.runner.clear(bench.device_id, 1)
+    await bench.runner.clean_up(bench.device_id, 1)
     journal = bench.handle.state / JOURNAL_FILE
     await comes_true(lambda: bool(run_spans(journal)) and not open_runs(journal), "nothing of it is alive")
 
