@@ -144,7 +144,7 @@ async def test_controls_of_an_agent_that_died_before_the_run_are_put_back_by_its
     with pytest.raises(Killed):
         await bench.runner.run(entry, dies, adopt=False)
     assert clocks(bench) != before
-    await bench.runner_with().clear(bench.device_id, 1)
+    await bench.runner_with().clean_up(bench.device_id, 1)
     assert clocks(bench) == before
 
 
