@@ -66,7 +66,7 @@ def exchange(
     """Run one exchange: apply the request, claim jobs for free devices, return the attempts of the session.
 
     A request that was applied before, or is older than one that was, is not applied again. Only the latest
-    one claims jobs. With `already_applied` the caller says so: a held call is answered anew.
+    one claims jobs. With `already_applied` the caller says so: a held call is answered again.
 
     Raises:
         Forbidden: the session is another host's.
