@@ -11,6 +11,7 @@ from threading import Lock
 import structlog
 
 from farm.clock import Clock
+from farm.core.errors import FarmError
 from farm.core.results.history.recorded_change import DetectedChanges
 from farm.database.engine import Database
 from farm.database.transaction import bind_tx
@@ -62,7 +63,11 @@ class ChangeSweep:
         self._is_stopped = False
 
     def __call__(self) -> None:
-        """Search, and record what was found."""
+        """Search, and record what was found.
+
+        Raises:
+            FarmError: of the database, here or in the process that detects; the next call searches again.
+        """
         if time.monotonic() < self._next_s:
             return
         state = self._database.read(point_state)
@@ -72,6 +77,8 @@ class ChangeSweep:
         try:
             detected, cpu_s = self._detect(self._clock.now())
             pause_s = max(pause_s, _PAUSE_TIMES * cpu_s)
+            if isinstance(detected, FarmError):
+                raise detected
             if detected is not None:
                 record_all(self._database, detected, self._clock)
                 self._searched = state
@@ -85,7 +92,7 @@ class ChangeSweep:
             if self._process is not None:
                 self._process.kill()
 
-    def _detect(self, now: datetime) -> tuple[DetectedChanges | None, float]:
+    def _detect(self, now: datetime) -> tuple[DetectedChanges | FarmError | None, float]:
         """Return what a process of its own detects, None if it failed or was stopped; and its CPU time, in s.
 
         That of a process that failed is its duration.
@@ -113,7 +120,7 @@ class ChangeSweep:
             if not self._is_stopped:
                 _log.error("detection_failed", exit_code=self._process.returncode)
             return None, time.monotonic() - began_s
-        answer: tuple[DetectedChanges, float] = pickle.loads(printed)
+        answer: tuple[DetectedChanges | FarmError, float] = pickle.loads(printed)
         return answer
 
 

@@ -21,6 +21,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import MatrixId, SeriesId
 from farm.core.base.microseconds import from_microseconds, to_microseconds
 from farm.core.devices.controls import ControlLevel
+from farm.core.errors import FarmError
 from farm.core.results.history.attribution import (
     may_pass,
     passing_changes,
@@ -271,12 +272,17 @@ def open_database(url: str) -> Database:
 def main() -> None:
     """Detect in the database whose address and moment are on stdin.
 
-    The changes and the CPU time of this process, in s, go to stdout, pickled.
+    The changes, or the error of a database that went away, and the CPU time of this process, in s, go to
+    stdout, pickled.
     """
     os.nice(_NICENESS)
     url, now = pickle.load(sys.stdin.buffer)
-    with closing(open_database(url)) as database:
-        detected = database.read(detect_recorded, now=now)
+    detected: DetectedChanges | FarmError
+    try:
+        with closing(open_database(url)) as database:
+            detected = database.read(detect_recorded, now=now)
+    except FarmError as error:
+        detected = error
     pickle.dump((detected, time.process_time()), sys.stdout.buffer)
 
 

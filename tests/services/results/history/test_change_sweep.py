@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from farm.clock import SystemClock
+from farm.core.errors import FarmBusy
 from farm.core.results.history.recorded_change import DetectedChanges
 from farm.services.operations.alarms import list_alarms
 from farm.services.results.history.change_sweep import ChangeSweep
@@ -84,6 +85,18 @@ time.sleep(2)
 pickle.dump((DetectedChanges(added=[], updated=[], gone=[]), 0.0), sys.stdout.buffer)
 """
 
+#: The process of a search whose database goes away while it reads.
+INTERRUPTED = """
+from farm.core.errors import FarmBusy
+from farm.services.results.history import detection
+
+def detect_recorded(connection, *, now):
+    raise FarmBusy("the database refused for now: terminating connection")
+
+detection.detect_recorded = detect_recorded
+detection.main()
+"""
+
 #: Processes that import the farm are killed one after the other.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -111,6 +124,18 @@ def test_a_search_runs_again_only_when_points_were_stored(history: FarmRig) -> N
     )
     sweep()
     assert history.read(list_changes) == found
+
+
+def test_a_search_whose_database_goes_away_raises_its_error_and_leaves_no_traceback(
+    history: FarmRig, capfd: pytest.CaptureFixture[str]
+) -> None:
+    sweep = ChangeSweep(
+        history.database, SystemClock(), least_pause_s=0.0, command=[sys.executable, "-c", INTERRUPTED]
+    )
+    for _ in range(2):
+        with pytest.raises(FarmBusy, match="terminating connection"):
+            sweep()
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_a_stopped_search_records_nothing(history: FarmRig) -> None:
