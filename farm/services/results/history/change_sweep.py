@@ -76,9 +76,9 @@ class ChangeSweep:
         pause_s = self._least_pause_s
         try:
             detected, cpu_s = self._detect(self._clock.now())
-            pause_s = max(pause_s, _PAUSE_TIMES * cpu_s)
             if isinstance(detected, FarmError):
                 raise detected
+            pause_s = max(pause_s, _PAUSE_TIMES * cpu_s)
             if detected is not None:
                 record_all(self._database, detected, self._clock)
                 self._searched = state

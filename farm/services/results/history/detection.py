@@ -8,6 +8,7 @@ in a process of its own, `python -m farm.services.results.history.detection`: it
 import math
 import os
 import pickle
+import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -276,6 +277,8 @@ def main() -> None:
     stdout, pickled.
     """
     os.nice(_NICENESS)
+    # A farm that has ended reads nothing: this process ends as silently.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     url, now = pickle.load(sys.stdin.buffer)
     detected: DetectedChanges | FarmError
     try:

@@ -138,6 +138,21 @@ def test_a_search_whose_database_goes_away_raises_its_error_and_leaves_no_traceb
     assert "Traceback" not in capfd.readouterr().err
 
 
+def test_a_search_whose_farm_has_ended_ends_without_a_traceback() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as search:
+        assert search.stdin and search.stdout and search.stderr
+        search.stdout.close()
+        search.stdin.write(pickle.dumps(("sqlite://", SystemClock().now())))
+        search.stdin.close()
+        assert search.stderr.read() == b""
+    assert search.returncode == -signal.SIGPIPE
+
+
 def test_a_stopped_search_records_nothing(history: FarmRig) -> None:
     sweep = ChangeSweep(history.database, history.clock)
     sweep.stop()
