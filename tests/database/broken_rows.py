@@ -126,6 +126,16 @@ SUBMITTED = {
 HOST_ROW = {"state": "active", "auto_admit": True, "created_at": NOW}
 
 
+#: The one that the sample rows have already.
+VARIANT: dict[str, object] = {
+    "name": "v",
+    "model": "m",
+    "recipe_digest": "r",
+    "digest": DIGEST,
+    "manifest": {},
+    "created_at": NOW,
+}
+
 #: What is broken: the rows before, and the row that must be refused.
 BROKEN: dict[str, Sequence[Insert]] = {
     "uq_attempts_one_live_per_device": [
@@ -310,19 +320,8 @@ BROKEN: dict[str, Sequence[Insert]] = {
         (tables.device_facts, {"device_id": "p", "facts_digest": "d", "facts": {}, "taken_at": NOW}),
         (tables.device_facts, {"device_id": "p", "facts_digest": "d", "facts": {}, "taken_at": NOW}),
     ],
-    "uq_variants_name_digest": [
-        (
-            tables.variants,
-            {
-                "name": "v",
-                "model": "m",
-                "recipe_digest": "r",
-                "digest": DIGEST,
-                "manifest": {},
-                "created_at": NOW,
-            },
-        )
-    ],
+    "uq_variants_name_digest": [(tables.variants, {**VARIANT, "name_order": 2})],
+    "ix_variants_name": [(tables.variants, {**VARIANT, "digest": "b" * 64})],
     "uq_programs_harness_abi_digest": [(tables.programs, PROGRAM)],
     "ck_round_growths_queued_no_more_than_all": [(tables.round_growths, {**GROWTH, "queued_jobs": 5})],
     "ck_looks_stopped_known": [(tables.looks, {**LOOK, "stopped": "bored"})],

@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from html.parser import HTMLParser
 from pathlib import Path
 
 import httpx
@@ -113,3 +114,37 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageFarm]:
     app = create_app_with_pages(FarmConfig(data_dir=folder), SystemClock())
     with served(app) as (url, _), httpx.Client(base_url=url, trust_env=False, timeout=30) as http:
         yield PageFarm(url=url, http=http, finished=finished, broken=broken, queued=queued)
+
+
+class Elements(HTMLParser):
+    """Collects what a strict policy forbids, and the text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inline: list[str] = []
+        self.text: list[str] = []
+        self.ids: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = dict(attrs)
+        if tag == "script" and not names.get("src"):
+            self.inline.append("script")
+        if tag == "style":
+            self.inline.append("style")
+        self.inline += [name for name in names if name == "style" or name.startswith("on")]
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        self.open.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def parsed(html: str) -> Elements:
+    elements = Elements()
+    elements.feed(html)
+    return elements
+
+
+def words_of(answer: httpx.Response) -> str:
+    return " ".join(" ".join(parsed(answer.text).text).split())

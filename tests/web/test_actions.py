@@ -15,8 +15,7 @@ from farm.web.app import create_app_with_pages
 from farm.wire.documents.access import AccessRequest
 from tests.support.farm.http_farm import http_farm, served
 from tests.support.farm.service_fixture import phone
-from tests.web.conftest import fill
-from tests.web.test_pages import words_of
+from tests.web.conftest import fill, words_of
 
 HTML = {"Accept": "text/html"}
 

@@ -17,8 +17,7 @@ from farm.web.pages import devices
 from tests.support.farm.http_farm import HttpFarm, http_farm, served
 from tests.support.farm.reference_fixture import phone_with_band
 from tests.support.farm.service_fixture import FarmRig, phone
-from tests.web.conftest import WARM, PageFarm
-from tests.web.test_pages import words_of
+from tests.web.conftest import WARM, PageFarm, words_of
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,8 @@
 import csv
 import io
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
-import httpx
 import pytest
 from pydantic import TypeAdapter
 
@@ -17,7 +15,7 @@ from farm.wire.base import MAX_LIST_PAGE
 from farm.wire.documents.results.history import SeriesHistory
 from tests.support.farm.http_farm import http_farm
 from tests.support.farm.service_fixture import phone
-from tests.web.conftest import HOSTILE, PageFarm
+from tests.web.conftest import HOSTILE, PageFarm, parsed, words_of
 
 PATHS = (
     "/",
@@ -54,40 +52,6 @@ PATHS = (
     "/alarms?cleared=true",
     "/events",
 )
-
-
-class _Elements(HTMLParser):
-    """Collects what a strict policy forbids, and the text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inline: list[str] = []
-        self.text: list[str] = []
-        self.ids: list[str] = []
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        names = dict(attrs)
-        if tag == "script" and not names.get("src"):
-            self.inline.append("script")
-        if tag == "style":
-            self.inline.append("style")
-        self.inline += [name for name in names if name == "style" or name.startswith("on")]
-        self.ids += [value for name, value in attrs if name == "id" and value]
-        self.open.append(tag)
-
-    def handle_data(self, data: str) -> None:
-        self.text.append(data)
-
-
-def parsed(html: str) -> _Elements:
-    elements = _Elements()
-    elements.feed(html)
-    return elements
-
-
-def words_of(answer: httpx.Response) -> str:
-    return " ".join(" ".join(parsed(answer.text).text).split())
 
 
 @pytest.mark.parametrize("path", PATHS)

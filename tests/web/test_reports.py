@@ -9,8 +9,7 @@ import pytest
 
 from farm.core.base.units import ratio_text
 from tests.cli.run.test_run import run
-from tests.web.conftest import HOSTILE, PageFarm
-from tests.web.test_pages import parsed, words_of
+from tests.web.conftest import HOSTILE, PageFarm, parsed, words_of
 
 
 def test_a_report_has_all_that_it_shows(pages: PageFarm) -> None:

@@ -9,7 +9,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "farm.services.agents.exchange.exchange:apply_request": (60, 3170),
     "farm.services.jobs.claim:claim_jobs": (35, 1190),
     "farm.services.matrices.submit:prepare_matrix": (36, 2480),
-    "farm.services.matrices.submit:store_if_unchanged": (33, 1275),
+    "farm.services.matrices.submit:store_if_unchanged": (33, 1290),
 }
 
 

@@ -18,9 +18,8 @@ from farm.web.http.verdict_marks import state_mark
 from farm.web.pages import matrices
 from farm.web.pages.matrices import CellGrid, cell_grid
 from farm.wire.documents.matrices.matrices import CellView, Rejection
-from tests.web.conftest import PageFarm
+from tests.web.conftest import PageFarm, words_of
 from tests.web.questions.reading import read_page
-from tests.web.test_pages import words_of
 
 
 def cells(html: str) -> list[int]:

@@ -3,9 +3,8 @@
 import csv
 import io
 
-from tests.web.conftest import HOSTILE, PageFarm
+from tests.web.conftest import HOSTILE, PageFarm, parsed, words_of
 from tests.web.questions.reading import read_page
-from tests.web.test_pages import parsed, words_of
 
 
 def test_the_list_names_each_file_with_its_digest_person_and_reasons(pages: PageFarm) -> None:

@@ -22,8 +22,7 @@ from farm.presentation.jobs.measurement import reading_fields
 from farm.wire.documents.matrices.matrices import AttemptView
 from tests.support.farm.http_farm import http_farm
 from tests.support.farm.service_fixture import FarmRig, good_evidence
-from tests.web.conftest import PageFarm
-from tests.web.test_pages import words_of
+from tests.web.conftest import PageFarm, words_of
 
 #: By matrix and cell.
 Jobs = dict[int, dict[int, list[dict[str, Any]]]]

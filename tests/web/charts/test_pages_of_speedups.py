@@ -9,9 +9,8 @@ from farm.services.matrices import views as matrix_views
 from farm.web.http.templates import TEMPLATES
 from farm.web.pages import speedups
 from tests.support.sample_views import speedup_view
-from tests.web.conftest import PageFarm
+from tests.web.conftest import PageFarm, words_of
 from tests.web.questions.reading import read_page
-from tests.web.test_pages import words_of
 
 
 def test_a_list_goes_on_with_its_filters(pages: PageFarm, monkeypatch: pytest.MonkeyPatch) -> None:

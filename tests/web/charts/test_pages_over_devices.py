@@ -13,9 +13,8 @@ from farm.web.charts.forest_blocks import group_blocks
 from farm.web.pages import speedups
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 from tests.cli.results.speedups.test_groups import view
-from tests.web.conftest import PageFarm
+from tests.web.conftest import PageFarm, words_of
 from tests.web.questions.reading import Page, read_page
-from tests.web.test_pages import words_of
 
 _PATH = "/speedups?by=device&candidate=int8"
 

@@ -6,8 +6,7 @@ from datetime import datetime
 import pytest
 
 from farm.web.http.templates import TEMPLATES
-from tests.web.conftest import PageFarm
-from tests.web.test_pages import words_of
+from tests.web.conftest import PageFarm, words_of
 
 
 def test_events_are_those_since_a_time(pages: PageFarm) -> None:

@@ -145,7 +145,9 @@ def test_a_search_whose_farm_has_ended_ends_without_a_traceback() -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as search:
-        assert search.stdin and search.stdout and search.stderr
+        assert search.stdin is not None
+        assert search.stdout is not None
+        assert search.stderr is not None
         search.stdout.close()
         search.stdin.write(pickle.dumps(("sqlite://", SystemClock().now())))
         search.stdin.close()
