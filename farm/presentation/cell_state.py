@@ -79,13 +79,13 @@ def refusals(cell: CellOutcome) -> Iterator[tuple[str, AttemptId | None]]:
 def alike_reasons(reasons: Iterable[tuple[str, int]]) -> list[tuple[str, str]]:
     """Return reasons with how often: those that differ in their quantities only are the first of them.
 
-    `coarse: the clock's step is 9.1% of the time`, `5x, by other numbers, too`.
+    `coarse: the clock's step is 9.1% of the time`, `5x, with other numbers`.
     """
     alike: dict[str, list[tuple[str, int]]] = {}
     for reason, count in reasons:
         alike.setdefault(_QUANTITY.sub("#", reason), []).append((reason, count))
     return [
-        (own[0][0], f"{sum(count for _, count in own)}x" + (", by other numbers, too" if own[1:] else ""))
+        (own[0][0], f"{sum(count for _, count in own)}x" + (", with other numbers" if own[1:] else ""))
         for own in alike.values()
     ]
 

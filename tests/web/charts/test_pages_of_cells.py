@@ -136,7 +136,7 @@ def test_problems_are_told_of_cells_that_are_not_valid(valid: int, is_told: bool
 def test_reasons_that_differ_in_their_quantities_only_are_one() -> None:
     reasons = (("the step is 9.1% of the time", 1), ("the step is 6.7% of the time", 4), ("exit code 1", 2))
     assert alike_reasons((*reasons, ("exit code 134", 1))) == [
-        ("the step is 9.1% of the time", "5x, by other numbers, too"),
+        ("the step is 9.1% of the time", "5x, with other numbers"),
         ("exit code 1", "2x"),
         ("exit code 134", "1x"),
     ]
