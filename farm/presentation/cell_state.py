@@ -7,6 +7,7 @@ from typing import Protocol
 from farm.core.base.ids import AttemptId
 from farm.core.jobs.job import JobState
 from farm.core.runs.measurement import COUNTED, CellState, Outcome
+from farm.presentation.labels import device_name
 from farm.presentation.text import plural, with_attempt
 from farm.wire.documents.matrices.matrices import Rejection
 
@@ -94,7 +95,7 @@ def rejections_by_reason(rejections: Iterable[Rejection]) -> Mapping[str, list[s
     """Return the cells that do not run by their reason: `int8 vulkan`, `int8 vulkan on phone-1`."""
     cells: dict[str, list[str]] = {}
     for own in rejections:
-        device = f" on {own.device_label or own.device_id}" if own.device_id else ""
+        device = f" on {device_name(own)}" if own.device_id else ""
         cells.setdefault(own.reason, []).append(own.label + device)
     return cells
 

@@ -82,7 +82,8 @@ class ReportParserPool:
         if not self._is_parsing and (batch := self._take_batch()):
             self._is_parsing = True
             reports = [report for call in batch for report in call.reports]
-            done = asyncio.get_running_loop().run_in_executor(None, self._parse, reports)
+            read = partial(self._database.read, begin_reports, reports, self._contexts)
+            done = asyncio.get_running_loop().run_in_executor(None, read)
             done.add_done_callback(partial(self._finish, batch))
 
     def _take_batch(self) -> list[_Call]:
@@ -96,9 +97,6 @@ class ReportParserPool:
                 break
             batch.append(self._waiting.popleft())
         return batch
-
-    def _parse(self, reports: Sequence[IncomingReport]) -> list[BegunReport]:
-        return self._database.read(begin_reports, reports, self._contexts)
 
     def _finish(self, batch: Sequence[_Call], done: asyncio.Future[list[BegunReport]]) -> None:
         self._is_parsing = False

@@ -161,10 +161,10 @@ def counts(reported: ReportContext) -> bool:
 
 
 def _is_batchable(report: ParsedReport, reported: ReportContext) -> bool:
-    """Tell whether a report counts, is of a successful run under way, and repeats no block."""
+    """Tell whether a report that counts is of a successful run under way, and repeats no block."""
     measured = _reading(report).measured
     is_under_way = reported.attempt.state in LIVE_STATES and reported.job.state is JobState.ACTIVE
-    return counts(reported) and is_under_way and measured is not None and not may_be_repeated(measured)
+    return is_under_way and measured is not None and not may_be_repeated(measured)
 
 
 def _reading(report: ParsedReport) -> ReportReading:

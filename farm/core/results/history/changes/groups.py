@@ -42,14 +42,13 @@ def groups_of(catalog: Catalog, rows: Iterable[int]) -> list[Group]:
         if len(members) > 1:
             scope = {"device": key[0], "network": key[1]}
             found.append(Group(scope, members, catalog.baseline_of(members[0])))
-    slots = list(dict.fromkeys(series.slot for series in known if not series.is_baseline))
-    for slot in slots:
-        members = catalog.rows_by_slot[slot]
-        if len(members) >= _LEAST_DEVICES:
-            found.append(Group({"network": slot[0], "variant": slot[1]}, members))
-    for network, variant, harness in reversed(slots):
-        members = catalog.rows_by_slot[network, variant, harness]
-        if (network, harness) in by_network or len(members) < _LEAST_DEVICES:
+    slots = dict.fromkeys(series.slot for series in known if not series.is_baseline)
+    by_slot = {slot: catalog.rows_by_slot[slot] for slot in slots}
+    wide = {slot: members for slot, members in by_slot.items() if len(members) >= _LEAST_DEVICES}
+    found += [Group({"network": slot[0], "variant": slot[1]}, members) for slot, members in wide.items()]
+    # One slot stands for its network: the last that has others beside it.
+    for (network, _, harness), members in reversed(wide.items()):
+        if (network, harness) in by_network:
             continue
         everything = catalog.siblings_of(members)
         if len(everything) > len(members):
