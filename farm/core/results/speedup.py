@@ -160,7 +160,10 @@ class PairedMeans:
 
     @property
     def standard_error(self) -> float | None:
-        """Return the standard error of the mean log ratio, by its own rounds alone; None of fewer than 2."""
+        """Return the standard error of the mean log ratio, by its own pairs alone; None of fewer than 2.
+
+        A candidate has one pair in a round, a duplicate (A/A) one in each block of its baseline.
+        """
         logs = self.log_ratios
         if len(logs) < 2:
             return None

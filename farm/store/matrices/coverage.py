@@ -20,6 +20,7 @@ class CellProgress:
     matrix_id: MatrixId
     #: None while it is not stored, or never will be.
     cell_id: CellId | None
+    jobs: int
     open_jobs: int
     is_measured: bool
 
@@ -32,6 +33,7 @@ def progress_by_version(connection: Connection, standing_id: int) -> dict[Digest
             standing_cells.c.version_digest,
             standing_cells.c.matrix_id,
             cells.c.cell_id,
+            sa.func.count(jobs.c.job_id),
             sa.func.coalesce(sa.func.sum(is_open), 0),
         )
         .outerjoin(
@@ -46,12 +48,16 @@ def progress_by_version(connection: Connection, standing_id: int) -> dict[Digest
         .group_by(standing_cells.c.version_digest, standing_cells.c.matrix_id, cells.c.cell_id)
     )
     rows = connection.execute(query).all()
-    measured = _measured(connection, [cell_id for _, _, cell_id, _ in rows if cell_id is not None])
+    measured = _measured(connection, [row.cell_id for row in rows if row.cell_id is not None])
     return {
         digest: CellProgress(
-            matrix_id=matrix_id, cell_id=cell_id, open_jobs=open_jobs, is_measured=cell_id in measured
+            matrix_id=matrix_id,
+            cell_id=cell_id,
+            jobs=own_jobs,
+            open_jobs=open_jobs,
+            is_measured=cell_id in measured,
         )
-        for digest, matrix_id, cell_id, open_jobs in rows
+        for digest, matrix_id, cell_id, own_jobs, open_jobs in rows
     }
 
 

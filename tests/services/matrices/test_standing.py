@@ -26,7 +26,7 @@ from farm.store.operations import alarms as alarm_store
 from farm.wire.documents.matrices.standing import StandingView, standing_spec
 from tests.support.farm.alarm_scan import Rounds
 from tests.support.farm.direct_calls import cancel_matrix
-from tests.support.farm.service_fixture import FarmRig, HostRig, ended
+from tests.support.farm.service_fixture import FarmRig, HostRig, ended, good_evidence
 
 NIGHT = timedelta(days=1)
 
@@ -90,6 +90,19 @@ def test_what_is_missing_is_queued_once(farm: FarmRig, host: HostRig) -> None:
     # People go first, and it is the work of who let it stand.
     assert farm.matrix(matrix_id).submitted_by == "ann"
     assert farm.rows("SELECT DISTINCT priority FROM jobs WHERE kind = 'benchmark'") == [{"priority": -10}]
+
+
+def test_a_cell_is_measured_when_all_of_its_rounds_are(farm: FarmRig, host: HostRig) -> None:
+    standing_id = stands(farm, rounds=5)
+    look(farm)
+    for number in range(12):
+        (assignment,) = host.exchange().assignments
+        assert counts(farm, standing_id) == {"queued": 4}, number
+        host.report(assignment.attempt_id, good_evidence(assignment))
+        host.clean(assignment)
+    assert {cell.reason for cell in coverage(farm, standing_id).uncovered} == {"3 of 5 jobs are over"}
+    host.run()
+    assert counts(farm, standing_id) == {"measured": 4}
 
 
 def test_a_new_file_makes_its_cells_missing_and_comes_with_its_baseline(farm: FarmRig, host: HostRig) -> None:

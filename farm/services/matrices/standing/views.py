@@ -128,14 +128,15 @@ def _covered(tx: Tx, standing: StandingMatrix, expanded: MatrixExpansion) -> lis
 def _coverage(
     wanted: WantedCell, progress: CellProgress | None, expanding: set[tuple[MatrixId, DeviceId]]
 ) -> Coverage:
-    if progress is not None and progress.is_measured:
-        return Coverage.MEASURED
+    if progress is not None:
+        is_to_come = progress.cell_id is None and (progress.matrix_id, wanted.cell.device_id) in expanding
+        if progress.open_jobs or is_to_come:
+            return Coverage.QUEUED
+        if progress.is_measured:
+            return Coverage.MEASURED
     if wanted.skip is not None:
         return Coverage.SKIPPED
-    if progress is None:
-        return Coverage.MISSING
-    is_to_come = progress.cell_id is None and (progress.matrix_id, wanted.cell.device_id) in expanding
-    return Coverage.QUEUED if progress.open_jobs or is_to_come else Coverage.FAILED
+    return Coverage.MISSING if progress is None else Coverage.FAILED
 
 
 def _uncovered(
@@ -172,6 +173,8 @@ def _reason(cell: _Covered, ends: dict[CellId, str]) -> str:
             return cell.wanted.skip.reason
         case Coverage.MISSING:
             return "it is queued at the next look, within a minute"
+        case Coverage.QUEUED if cell.progress is not None and cell.progress.open_jobs < cell.progress.jobs:
+            return f"{cell.progress.jobs - cell.progress.open_jobs} of {cell.progress.jobs} jobs are over"
         case Coverage.QUEUED:
             return "its jobs are queued or run"
         case _:
