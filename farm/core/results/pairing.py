@@ -19,6 +19,7 @@ from farm.core.results.statistics.pair_distance import (
 from farm.core.runs.measurement import COUNTED, Quality, SampleKind
 
 OTHER_BUILD = "measured on another build of the phone than most rounds"
+TO_COME = "its other side is still to run, or was cancelled"
 SUPERSEDED_BLOCK = "the block was run again, and a later repeat counts"
 
 #: Their time is not one of what was asked for.
@@ -234,6 +235,7 @@ def paired_rounds(
     *,
     builds: Mapping[FactsId, int] | None = None,
     across_controls: bool = False,
+    is_over: bool = True,
 ) -> tuple[list[RoundPair], list[Exclusion]]:
     """Pair two cells of one device by round.
 
@@ -247,16 +249,20 @@ def paired_rounds(
         candidate: the other.
         builds: numbers of the phone's builds, by what it was; without a number all builds are one.
         across_controls: whether sides count whose phone was controlled in different degrees.
+        is_over: whether nothing is left to run: else one side of the last block may be to come.
     """
     pairs: dict[tuple[int, int], RoundPair] = {}
     excluded: list[Exclusion] = []
-    for pair in _blocks(baseline, candidate):
+    blocks = _blocks(baseline, candidate)
+    for pair in blocks:
         sides = pair.sides
         if isinstance(sides, tuple) and not across_controls:
             sides = _same_control_level(sides)
         if isinstance(sides, tuple) and pairs.setdefault((pair.round, pair.block), pair) is pair:
             continue
         reason = sides if isinstance(sides, str) else SUPERSEDED_BLOCK
+        if not is_over and pair is blocks[0] and None in (pair.baseline, pair.candidate):
+            reason = TO_COME
         excluded.append(exclusion_of(pair, reason))
     paired = [pairs[place] for place in sorted(pairs)]
     counted, of_others = _split_by_build(paired, builds or {})

@@ -110,9 +110,8 @@ class SpeedupInputs:
     def pairs(self, *, across_controls: bool = False) -> UsedRounds:
         """Return the rounds to compare, and the blocks that are left out of them."""
         if (found := self._found.get(across_controls)) is None:
-            pairs, excluded = paired_rounds(
-                self.its.joined, self.own, builds=self.builds, across_controls=across_controls
-            )
+            options = {"across_controls": across_controls, "is_over": self.is_complete}
+            pairs, excluded = paired_rounds(self.its.joined, self.own, builds=self.builds, **options)
             found = self._found[across_controls] = tuple(pairs), tuple(excluded)
         return found
 

@@ -6,7 +6,7 @@ import pytest
 
 from farm.core.base.ids import FactsId
 from farm.core.devices.controls import ControlLevel
-from farm.core.results.pairing import OTHER_BUILD, RoundPair, Side, join_duplicates, paired_rounds
+from farm.core.results.pairing import OTHER_BUILD, TO_COME, RoundPair, Side, join_duplicates, paired_rounds
 from farm.core.results.speedup import Speedup, Verdict, pair_variance, paired_means, speedup, speedup_of
 from farm.core.runs.measurement import Quality, SampleKind
 from tests.support.sample_measurement import MeasuredValue
@@ -172,6 +172,17 @@ def test_a_valid_pair_that_was_run_again_is_counted_as_excluded() -> None:
     assert [(e.repeat, e.reason) for e in excluded] == [
         (0, "the block was run again, and a later repeat counts")
     ]
+
+
+def test_the_last_block_of_a_run_that_goes_on_waits_for_its_other_side() -> None:
+    baseline, candidate = [value(0), value(1), value(2)], [value(0), value(2)]
+    for sides in ((baseline, candidate[:1]), (candidate[:1], baseline)):
+        _, excluded = paired_rounds(*sides, is_over=False)
+        # Round 1 was passed without it.
+        assert [(each.round, each.reason == TO_COME) for each in excluded] == [(1, False), (2, True)]
+        assert TO_COME not in {each.reason for each in paired_rounds(*sides)[1]}
+    _, excluded = paired_rounds(baseline, candidate, is_over=False)
+    assert [each.round for each in excluded] == [1]
 
 
 def test_values_of_different_repeats_are_never_paired() -> None:
