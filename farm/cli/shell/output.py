@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from textwrap import indent
@@ -91,8 +92,9 @@ def print_json_line(document: object) -> None:
 
 
 def print_notice(text: str) -> None:
-    """Print a message to stderr without markup."""
-    err().print(text, markup=False, soft_wrap=True)
+    """Print a message to stderr without markup; where that has no room, it is lost."""
+    with suppress(OSError):
+        err().print(text, markup=False, soft_wrap=True)
 
 
 def confirm(question: str) -> None:

@@ -1,6 +1,7 @@
 """What the machine keeps a command from is told as every error is; what may be a bug keeps its traceback."""
 
 import errno
+import io
 import os
 import subprocess
 import sys
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from farm.cli.shell.errors import translate_system_error
+from farm.cli.shell.errors import report_error, translate_system_error
+from farm.core.errors import HostDiskFull
 from tests.support.session.tiers import quick_first
 
 _VERSION = [sys.executable, "-m", "farm.cli.shell.main", "--version"]
@@ -50,6 +52,19 @@ def test_output_that_has_no_room_is_told_in_a_sentence() -> None:
         5,
         "error: no space left on device\nhint: free some disk space where this command writes to\n",
     )
+
+
+class FullDisk(io.StringIO):
+    """A stream to a file on a full disk."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_message_that_has_no_room_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", FullDisk())
+        assert report_error(HostDiskFull("no space left on device")) == 5
 
 
 @pytest.mark.parametrize("words", quick_first(["--version", "admin config", "admin config --json"]))
