@@ -47,6 +47,8 @@ def configure_logging(
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
+    # Periodic work that lasts longer than its period is skipped once, as it should be.
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)
     for ours in ("farm", "agents", "__main__"):
         logging.getLogger(ours).setLevel(logging.DEBUG)
 

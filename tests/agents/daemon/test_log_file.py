@@ -54,6 +54,8 @@ def test_a_message_that_callers_cause_is_logged_once_in_a_while(capsys: pytest.C
     for _ in range(1000):
         logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
         logging.getLogger("other").warning("%s happened", "something else")
+        # A tick that lasts longer than its period: nothing that anyone could do.
+        logging.getLogger("apscheduler.scheduler").warning("maximum number of running instances reached")
     for number in range(3):
         structlog.get_logger("farm.test").warning("call_failed", number=number)
     logged = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
