@@ -33,13 +33,13 @@ _EXIT_CODES = {"undecided": EXIT_CODES["undecided"], "not_measured": EXIT_CODES[
 
 def bisect(
     context: typer.Context,
-    good: Annotated[str, typer.Option(metavar="V1", help="The older version: name of a variant, or digest.")],
+    good: Annotated[str, typer.Option(metavar="V1", help="The older version: a name, a digest or a file.")],
     bad: Annotated[str, typer.Option(metavar="V2", help="The newer version, whose time is another one.")],
     versions: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A name or digest on each line, oldest first. Default: all files of the name of V1 and V2.",
+            help="A name, digest or file on each line, oldest first. Default: all files of the name of both.",
         ),
     ] = None,
     harness: Annotated[

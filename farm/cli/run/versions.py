@@ -1,6 +1,7 @@
 """Versions of a model file, in order: of one name as they were registered, or as a file lists them."""
 
 from collections.abc import Sequence
+from hashlib import file_digest
 from pathlib import Path
 
 from farm.cli.files.variant import select_variant
@@ -13,11 +14,13 @@ from farm.core.models.variant import DIGEST_SHOWN, Variant, named_by_digest
 def registered_versions(views: Sequence[Variant], good: str, bad: str) -> list[Variant]:
     """Return the versions of one name from the good one to the bad one, in the order of registration.
 
+    A file that was given its name again keeps its first place: a search needs each version once.
+
     Raises:
         NotFound: there is no such variant.
         InvalidInput: they have no name in common, or are in the wrong order.
     """
-    first, last = select_variant(views, good), select_variant(views, bad)
+    first, last = find_version(views, good), find_version(views, bad)
     # A file may have several names: that of its own, and one that a comparison gave it.
     names = [
         {view.name for view in views if view.manifest.digest == end.manifest.digest} for end in (first, last)
@@ -51,14 +54,14 @@ def listed_versions(views: Sequence[Variant], file: Path, good: str, bad: str) -
         if not (word := line.partition("#")[0].strip()):
             continue
         try:
-            version = select_variant(views, word)
+            version = find_version(views, word)
         except NotFound as error:
             raise InvalidInput(f"{file}, line {number}: {error.message}", hint=error.hint) from error
         if any(version.manifest.digest == other.manifest.digest for other in versions):
             hint = "each version is there once: a search needs one change, and no way back"
             raise InvalidInput(f"{file}, line {number}: {word} is there before", hint=hint)
         versions.append(version)
-    return versions_between(versions, select_variant(views, good), select_variant(views, bad))
+    return versions_between(versions, find_version(views, good), find_version(views, bad))
 
 
 def versions_between(versions: Sequence[Variant], first: Variant, last: Variant) -> list[Variant]:
@@ -77,9 +80,30 @@ def versions_between(versions: Sequence[Variant], first: Variant, last: Variant)
     if start == stop:
         raise InvalidInput("--good and --bad are the same file", hint="name two versions")
     if start > stop:
-        hint = "the older one is --good, whichever is quicker: the change from it is sought"
+        hint = (
+            "the older one is --good, whichever is quicker; a file has the place of its first registration, "
+            "and --versions FILE lists them in another order"
+        )
         raise InvalidInput("--good is later than --bad", hint=hint)
     return list(versions[start : stop + 1])
+
+
+def find_version(views: Sequence[Variant], word: str) -> Variant:
+    """Return the variant of a name or digest; where there is such a file, the variant with its content.
+
+    Raises:
+        NotFound: there is none.
+    """
+    file = Path(word)
+    if not file.is_file():
+        return select_variant(views, word)
+    with file.open("rb") as content:
+        digest = file_digest(content, "sha256").hexdigest()
+    version = next((view for view in reversed(views) if view.manifest.digest == digest), None)
+    if version is None:
+        hint = f"`farm variant add {word}` registers it, as the newest of its name"
+        raise NotFound(f"{word}: the farm does not have this file", hint=hint)
+    return version
 
 
 def short_digest(version: Variant) -> str:

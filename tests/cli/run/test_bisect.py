@@ -229,6 +229,7 @@ def test_versions_are_those_of_the_name_in_order_or_those_that_a_file_lists(
     ends = ("--good", digests[1], "--bad", digests[4])
     assert listed(capsys, *ends) == digests[1:]
     assert listed(capsys, "--good", digests[1], "--bad", "net/float32/torchscript") == digests[1:]
+    assert listed(capsys, "--good", tmp_path / "net-1.pt", "--bad", digests[4]) == digests[1:]
     file = tmp_path / "versions"
     file.write_text(f"# oldest first\n{digests[1]}\n\n{digests[3]}  # later\n{digests[4]}\n")
     assert listed(capsys, *ends, "--versions", file) == [digests[1], digests[3], digests[4]]
@@ -240,6 +241,10 @@ def test_what_cannot_be_searched_is_refused_with_what_can(
     digests = [version.manifest.digest[:8] for version in registered(client, tmp_path, versions=3)]
     (other,) = registered(client, tmp_path, versions=1, model="other")
     assert "--good is later than --bad" in refused(capsys, "--good", digests[2], "--bad", digests[0])
+    unknown = tmp_path / "unknown.pt"
+    unknown.write_bytes(b"never sent")
+    words = refused(capsys, "--good", unknown, "--bad", digests[2])
+    assert f"the farm does not have this file hint: `farm variant add {unknown}`" in words
     assert "are the same file" in refused(capsys, "--good", digests[2], "--bad", digests[2])
     assert "there is no variant" in refused(capsys, "--good", "nothing", "--bad", digests[2])
     names = refused(capsys, "--good", digests[0], "--bad", other.manifest.digest[:8])
