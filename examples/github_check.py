@@ -37,10 +37,11 @@ def main(code: int, summary: Path) -> None:
         response = _post(api, conclusion, title, text)
     except httpx.HTTPError as error:
         sys.exit(f"GitHub cannot be reached at {api}: {error}\nhint: `gate.md` has the answer of the farm")
-    if response.is_error:
+    # A redirect is not followed, so it has written nothing either.
+    if not response.is_success:
         sys.exit(
             f"GitHub refuses the check with {response.status_code}: {response.text[:500]}\n"
-            "hint: the workflow needs `permissions: {checks: write}`"
+            "hint: the workflow needs `permissions: {checks: write}`, and GITHUB_API_URL must be GitHub's own"
         )
     sys.stdout.write(f"check `benchfarm` on {os.environ['HEAD_SHA']}: {conclusion}, {title}\n")
 

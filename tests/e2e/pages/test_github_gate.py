@@ -144,11 +144,14 @@ def test_an_api_that_is_not_there_fails_the_step_with_its_address(
         write_check(0, tmp_path / "gate.md")
 
 
-def test_a_refused_check_fails_the_step_with_what_is_missing(tmp_path: Path) -> None:
-    with github(403) as (api, _):
+@pytest.mark.parametrize(("status", "answer"), [(403, "Resource not accessible by integration"), (302, "{}")])
+def test_a_check_that_is_not_written_fails_the_step_with_what_is_missing(
+    tmp_path: Path, status: int, answer: str
+) -> None:
+    with github(status) as (api, _):
         done = run_steps(tmp_path, api, code=0, summary=SUMMARY)
     assert done.returncode == 1
-    assert "Resource not accessible by integration" in done.stderr
+    assert f"refuses the check with {status}: {answer}" in done.stderr.replace('{"message": "', "")
     assert "permissions: {checks: write}" in done.stderr
 
 
