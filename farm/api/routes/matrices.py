@@ -12,12 +12,14 @@ from farm.api.http.authorization import Submitter, Viewer
 from farm.api.http.past_times import past_time
 from farm.core.base.ids import AttemptId, CellId, IdempotencyKey, JobId, MatrixId, idempotency_key
 from farm.core.errors import FarmBusy
+from farm.core.matrices.standing import StandingSpec
 from farm.core.operations.role import Caller, Role, is_permitted
 from farm.services.jobs.pending_reasons import job_waiting, matrix_waiting
 from farm.services.matrices.cancel import cancel_chunk
 from farm.services.matrices.lazy_expansion import store_and_expand
 from farm.services.matrices.plan import plan_matrix
 from farm.services.matrices.rerun import prepare_rerun
+from farm.services.matrices.standing.plan import plan_standing
 from farm.services.matrices.submit import (
     PreparedMatrix,
     find_submitted_matrix,
@@ -48,6 +50,7 @@ from farm.wire.documents.matrices.matrices import (
 from farm.wire.documents.matrices.matrix import matrix_spec
 from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingView
 from farm.wire.documents.matrices.plans import CancellationView, CancelRequest, MatrixPlanView, RerunRequest
+from farm.wire.documents.matrices.standing import plannable_spec
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
 from farm.wire.documents.results.rerun import RerunPlan
 
@@ -120,8 +123,11 @@ async def submit(
 
 @router.post("/matrices/plan")
 async def post_plan(submission: MatrixSubmission, _: Viewer, farm: Farm) -> MatrixPlanView:
-    """Return the plan of a matrix; nothing is queued."""
-    return await farm.database.read_async(plan_matrix, matrix_spec(submission.spec))
+    """Return the plan of a matrix, or of one that is to stand; nothing is queued."""
+    spec = plannable_spec(submission.spec)
+    if isinstance(spec, StandingSpec):
+        return await farm.database.read_async(farm.bind(plan_standing), spec)
+    return await farm.database.read_async(plan_matrix, spec)
 
 
 @router.get("/matrices")

@@ -15,8 +15,16 @@ from farm.cli.shell.tables import Listing, name, number, prose
 from farm.core.matrices.estimate import EstimateBasis
 from farm.core.matrices.matrix import RejectionKind, key_text
 from farm.presentation.labels import device_name, names_text
-from farm.presentation.text import device_kind, elapsed_range, plural, plural_range, range_text
-from farm.wire.documents.matrices.plans import MatrixPlanView, PlannedDevice, RejectedGroup
+from farm.presentation.text import (
+    device_kind,
+    elapsed_range,
+    local_time_text,
+    plural,
+    plural_range,
+    range_text,
+)
+from farm.wire.documents.matrices.plans import MatrixPlanView, PlannedDevice, RejectedGroup, StandingPlan
+from farm.wire.documents.matrices.standing import plannable_spec
 
 _BASIS_TEXT = {
     EstimateBasis.SERIES: "runs of the same series",
@@ -30,21 +38,24 @@ def plan(file: MatrixFile, as_json: Json = False) -> None:
     """Show the plan of a matrix: cells, devices, rejected cells with reasons, and the estimated time.
 
     Nothing is queued. Times are medians of similar runs on this farm. Without such runs the time-out is used,
-    and the estimate is marked as an upper bound.
+    and the estimate is marked as an upper bound. A file with `schedule` or `skip` is one for
+    `farm matrix stand`: the plan is that of a session, and says how many cells are missing.
 
     Example: farm matrix plan examples/demo.yaml
     """
     with connect() as farm:
-        view = send_file(file, farm.plan_matrix)
+        view = send_file(file, farm.plan_matrix, check=plannable_spec)
     show(view, plan_report, as_json=as_json)
     if not as_json:
-        print_notice(f"Nothing is queued yet: farm matrix submit {quote(str(file))}")
+        verb = "submit" if view.standing is None else "stand"
+        print_notice(f"Nothing is queued yet: farm matrix {verb} {quote(str(file))}")
 
 
 def plan_report(view: MatrixPlanView) -> RenderableType:
     """Return the whole plan."""
     return Group(
         Text(_headline(view), style="bold"),
+        *([] if view.standing is None else [Text(_standing(view.standing))]),
         *map(Text, _comparison(view)),
         *map(Text, _starts(view)),
         Text(""),
@@ -71,6 +82,12 @@ def _headline(view: MatrixPlanView) -> str:
         f"{view.name}: {plural(view.cells, 'cell')} on {devices}{more} x {rounds}"
         f" = {plural_range(view.jobs, view.max_jobs, 'job')} with {view.harness}"
     )
+
+
+def _standing(plan: StandingPlan) -> str:
+    at_once = f"{plural(plan.missing, 'cell')} at once" if plan.missing else "nothing at once"
+    session = "" if plan.next_due_at is None else f", all cells at {local_time_text(plan.next_due_at)}"
+    return f"`farm matrix stand` queues {at_once}{session}"
 
 
 def _comparison(view: MatrixPlanView) -> Iterator[str]:

@@ -25,6 +25,7 @@ from farm.wire.documents.matrices.plans import (
     PlannedCell,
     PlannedDevice,
     RejectedGroup,
+    StandingPlan,
 )
 
 _Estimated = Sequence[tuple[Cell, Estimate]]
@@ -32,7 +33,14 @@ _Estimated = Sequence[tuple[Cell, Estimate]]
 
 def plan_matrix(connection: Connection, spec: MatrixSpec) -> MatrixPlanView:
     """Expand a matrix and estimate its duration; nothing is stored. Raises like `expand_matrix`."""
-    expanded = expand_matrix(connection, spec)
+    return plan_expanded(connection, expand_matrix(connection, spec))
+
+
+def plan_expanded(
+    connection: Connection, expanded: MatrixExpansion, *, standing: StandingPlan | None = None
+) -> MatrixPlanView:
+    """Return the plan of an expanded matrix; `standing` is what letting it stand would queue."""
+    spec = expanded.spec
     expansion, varying = expanded.expansion, expanded.varying
     estimated = _estimate(connection, expanded)
     starts_of = start_count_by_cell((cell for cell, _ in estimated), BLOCK_CANDIDATES)
@@ -60,6 +68,7 @@ def plan_matrix(connection: Connection, spec: MatrixSpec) -> MatrixPlanView:
         max_wall_s=wall_s * spec.round_range[1] / spec.round_range[0],
         is_upper_bound=any(estimate.basis is EstimateBasis.TIMEOUT for _, estimate in estimated),
         cell_list=_planned_cells(expanded, estimated, starts_of, label_by_index),
+        standing=standing,
     )
 
 

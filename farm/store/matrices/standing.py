@@ -53,6 +53,14 @@ def find_standing(connection: Connection, name: str) -> StandingMatrix | None:
     return find_record(connection, StandingMatrix, _STANDING.where(standing_matrices.c.name == name))
 
 
+def find_last_standing(connection: Connection, name: str) -> StandingMatrix | None:
+    """Return the matrix of a name that stands, else the one that ended last, or None."""
+    query = sa.select(standing_matrices).where(standing_matrices.c.name == name)
+    return find_record(
+        connection, StandingMatrix, query.order_by(standing_matrices.c.standing_id.desc()).limit(1)
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockedStanding:
     """A matrix that stands and cannot go on."""
@@ -86,8 +94,11 @@ def get_standing(connection: Connection, standing_id: int) -> StandingMatrix:
 
 
 def put_standing(tx: Tx, spec: StandingSpec, *, next_due_at: datetime | None) -> int:
-    """Let a matrix stand, or replace the spec of the one of its name; return its number."""
-    present = find_standing(tx.connection, spec.matrix.name)
+    """Let a matrix stand, or replace the spec of the one of its name; return its number.
+
+    One that has ended goes on: what it measured at the present versions is not missing.
+    """
+    last = find_last_standing(tx.connection, spec.matrix.name)
     values = {
         "spec": _SPEC.dump_python(spec, mode="json"),
         "submitted_by": tx.actor,
@@ -96,13 +107,16 @@ def put_standing(tx: Tx, spec: StandingSpec, *, next_due_at: datetime | None) ->
         "problem": None,
     }
     cause = None if spec.schedule is None else f"at {spec.schedule}"
-    if present is not None:
-        _update(tx.connection, present.standing_id, **values)
+    if last is not None and last.ended_at is None:
+        _update(tx.connection, last.standing_id, **values)
         record_event(tx, FurtherWorkEvent.STANDING_CHANGED, spec.matrix.name, cause=cause)
-        return present.standing_id
+        return last.standing_id
+    record_event(tx, FurtherWorkEvent.STANDS, spec.matrix.name, cause=cause)
+    if last is not None:
+        _update(tx.connection, last.standing_id, **values, created_at=tx.now, ended_at=None)
+        return last.standing_id
     insert = standing_matrices.insert().values(**values, name=spec.matrix.name, created_at=tx.now)
     inserted = tx.connection.execute(insert.returning(standing_matrices.c.standing_id))
-    record_event(tx, FurtherWorkEvent.STANDS, spec.matrix.name, cause=cause)
     return int(inserted.scalar_one())
 
 

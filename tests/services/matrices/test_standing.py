@@ -13,6 +13,7 @@ from farm.core.matrices.standing import Coverage
 from farm.core.operations.alarm import AlarmSubject
 from farm.database.tables import standing_matrices
 from farm.database.transaction import bind_tx
+from farm.services.matrices.standing.plan import plan_standing
 from farm.services.matrices.standing.sessions import (
     OVERDUE_AFTER,
     StandingSweep,
@@ -23,6 +24,7 @@ from farm.services.matrices.standing.sessions import (
 )
 from farm.services.matrices.standing.views import end, list_standing_summaries, standing_view
 from farm.store.operations import alarms as alarm_store
+from farm.wire.documents.matrices.plans import MatrixPlanView
 from farm.wire.documents.matrices.standing import StandingView, standing_spec
 from tests.support.farm.alarm_scan import Rounds
 from tests.support.farm.direct_calls import cancel_matrix
@@ -39,8 +41,8 @@ def host(farm: FarmRig, both_variants: None) -> HostRig:
     return host
 
 
-def stands(farm: FarmRig, **changed: Any) -> int:
-    data = {
+def matrix(**changed: Any) -> dict[str, Any]:
+    return {
         "name": "nightly",
         "harness": "speed_benchmark_torch",
         "axes": {
@@ -56,7 +58,10 @@ def stands(farm: FarmRig, **changed: Any) -> int:
         "baseline": {"precision": "float32"},
         **changed,
     }
-    spec = standing_spec(data)
+
+
+def stands(farm: FarmRig, **changed: Any) -> int:
+    spec = standing_spec(matrix(**changed))
     return farm.write(bind_tx(stand, now=farm.clock.now(), actor="user:ann"), spec)
 
 
@@ -198,6 +203,44 @@ def test_skipped_cells_are_left_out_until_their_day_is_over(farm: FarmRig, host:
     assert {label for _, label in cells(farm, look(farm))} == {"float32 warmup=2", "int8-core warmup=2"}
 
 
+def test_one_that_stands_again_after_its_end_measures_only_what_is_missing(
+    farm: FarmRig, host: HostRig
+) -> None:
+    standing_id = stands(farm)
+    look(farm)
+    host.run()
+    farm.write(bind_tx(end, now=farm.clock.now()), standing_id)
+    assert look(farm) is None
+    farm.variant("int8-core", edition="another")
+    assert stands(farm) == standing_id
+    assert counts(farm, standing_id) == {"measured": 2, "missing": 2}
+
+
+def test_a_plan_says_what_standing_would_queue_and_stores_nothing(farm: FarmRig, host: HostRig) -> None:
+    data = matrix(
+        schedule="0 2 * * *",
+        skip=[{"cells": {"precision": "int8-core", "warmup": 2}, "reason": "BUG-12", "until": "2999-01-31"}],
+    )
+    spec = standing_spec(data)
+
+    def plan() -> MatrixPlanView:
+        return farm.read(bind_tx(plan_standing, now=farm.clock.now()), spec)
+
+    before = plan()
+    assert before.standing is not None
+    assert (before.cells, before.standing.missing) == (3, 3)
+    assert [(group.labels, group.reason) for group in before.rejected] == [
+        (("int8-core warmup=2",), "skipped until 2999-01-31: BUG-12")
+    ]
+    assert farm.read(list_standing_summaries) == []
+    farm.write(bind_tx(stand, now=farm.clock.now(), actor="user:ann"), spec)
+    look(farm)
+    after = plan().standing
+    assert after is not None
+    assert after.missing == 0
+    assert after.next_due_at == before.standing.next_due_at
+
+
 def test_a_cell_that_failed_is_not_tried_for_ever(farm: FarmRig, host: HostRig) -> None:
     standing_id = stands(farm)
     look(farm)
@@ -256,12 +299,11 @@ def test_a_second_file_of_a_name_replaces_the_first(farm: FarmRig, host: HostRig
     assert len(farm.read(list_standing_summaries)) == 1
 
 
-def test_what_ended_stands_no_more_and_its_name_is_free(farm: FarmRig, host: HostRig) -> None:
+def test_what_ended_stands_no_more(farm: FarmRig, host: HostRig) -> None:
     standing_id = stands(farm)
     farm.write(bind_tx(end, now=farm.clock.now(), actor="user:ann"), standing_id)
     assert look(farm) is None
     assert farm.read(list_standing_summaries) == []
-    assert stands(farm) != standing_id
 
 
 def test_one_that_fails_keeps_no_other_waiting(farm: FarmRig, host: HostRig) -> None:

@@ -24,7 +24,12 @@ from farm.database.transaction import Tx, bind_tx
 from farm.services.matrices.lazy_expansion import store_and_expand
 from farm.services.matrices.standing.coverage import WantedCell, skip_problems, wanted_cells
 from farm.services.matrices.standing.schedule import check_schedule, next_time
-from farm.services.matrices.submit import PreparedMatrix, expand_matrix, prepare_expanded
+from farm.services.matrices.submit import (
+    MatrixExpansion,
+    PreparedMatrix,
+    expand_matrix,
+    prepare_expanded,
+)
 from farm.store.matrices import standing as standing_store
 from farm.store.matrices.matrices import get_matrix
 from farm.store.matrices.standing import QueuedCell, StandingMatrix
@@ -74,14 +79,23 @@ def stand(tx: Tx, spec: StandingSpec) -> int:
     Raises:
         MatrixInvalid: its schedule is none, or a skip covers nothing; or like `expand_matrix`.
     """
+    _, next_due_at = check_standing(tx, spec)
+    return standing_store.put_standing(tx, spec, next_due_at=next_due_at)
+
+
+def check_standing(tx: Tx, spec: StandingSpec) -> tuple[MatrixExpansion, datetime | None]:
+    """Return a matrix that is to stand over the current devices, and the first time of its schedule.
+
+    Raises like `stand`.
+    """
     next_due_at = None if spec.schedule is None else check_schedule(spec.schedule, now=tx.now)
     expanded = expand_matrix(tx.connection, spec.matrix)
-    before = standing_store.find_standing(tx.connection, spec.matrix.name)
+    before = standing_store.find_last_standing(tx.connection, spec.matrix.name)
     # A file may stand again with skips that ended since.
     known = () if before is None else before.spec.skip
     if problems := skip_problems(expanded, spec.skip, known, today=tx.now.date()):
         raise matrix_invalid(problems)
-    return standing_store.put_standing(tx, spec, next_due_at=next_due_at)
+    return expanded, next_due_at
 
 
 @dataclass(slots=True)

@@ -1,5 +1,6 @@
 """Documents about planned and cancelled matrices."""
 
+from datetime import datetime
 from typing import Any, Literal
 
 from farm.core.base.ids import DeviceId, MatrixId
@@ -101,6 +102,15 @@ class RejectedGroup(Wire):
     device_names: tuple[str, ...]
 
 
+class StandingPlan(Wire):
+    """What letting a matrix stand would queue."""
+
+    #: Cells that were never queued at their present versions: they are queued at once, with their baselines.
+    missing: int
+    #: The first session of its schedule, which measures all cells; None without one.
+    next_due_at: datetime | None
+
+
 class MatrixPlanView(Wire):
     """POST /api/v1/matrices/plan: the plan of a matrix on this farm now. Nothing is queued."""
 
@@ -131,3 +141,5 @@ class MatrixPlanView(Wire):
     #: Some cell is estimated by its time-out.
     is_upper_bound: bool
     cell_list: tuple[PlannedCell, ...]
+    #: Of a matrix with `schedule` or `skip`, which is let stand.
+    standing: StandingPlan | None = None

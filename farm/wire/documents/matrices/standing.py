@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from farm.core.base.ids import DeviceId, MatrixId
 from farm.core.base.spec_errors import SpecProblem, matrix_invalid
+from farm.core.matrices.matrix import MatrixSpec
 from farm.core.matrices.standing import STANDING_PRIORITY, Coverage, Skip, StandingSpec
 from farm.wire.base import Wire
 from farm.wire.documents.matrices.matrix import SELECTORS, Name, Partial, matrix_spec, model_of, read_as
@@ -74,6 +75,15 @@ def standing_spec(data: Mapping[str, Any], *, text: str | None = None) -> Standi
         )
         raise matrix_invalid([problem], [line_of(text, problem.path)] if text else [])
     return StandingSpec(matrix=spec, **{key: value for key, value in read if key in _OWN_KEYS})
+
+
+def plannable_spec(data: Mapping[str, Any], *, text: str | None = None) -> MatrixSpec | StandingSpec:
+    """Check the shape of a matrix that is only planned; one with `schedule` or `skip` is to stand.
+
+    Arguments and errors are those of `standing_spec`.
+    """
+    is_to_stand = any(key in data for key in _OWN_KEYS)
+    return standing_spec(data, text=text) if is_to_stand else matrix_spec(data, text=text)
 
 
 class StandingSubmission(Wire):
