@@ -106,6 +106,8 @@ class FarmConfig(BaseSettings):
     smtp_url: SecretStr | None = None
     #: Addresses, with commas between them, that get a mail of each alarm; None: no mail.
     alarm_mail: Annotated[str | None, Field(validate_default=True)] = None
+    #: The http(s) address of the farm's pages: alarms that are sent have a link there; None: no link.
+    pages_url: str | None = None
     #: Run virtual devices although tokens are required: what runs there can read the farm's files.
     unconfined_virtual: bool = False
     #: Whether changes of model files and programs are confirmed by a small matrix of the old against the new.
@@ -174,11 +176,11 @@ class FarmConfig(BaseSettings):
             raise ValueError("it names no program")
         return value
 
-    @field_validator("alarm_webhook")
+    @field_validator("alarm_webhook", "pages_url")
     @classmethod
-    def _is_a_web_address(cls, value: SecretStr | None) -> SecretStr | None:
+    def _is_a_web_address(cls, value: SecretStr | str | None) -> SecretStr | str | None:
         if value is not None:
-            parts = urlsplit(value.get_secret_value())
+            parts = urlsplit(value if isinstance(value, str) else value.get_secret_value())
             if parts.scheme not in ("http", "https") or not parts.hostname:
                 raise ValueError("it must begin with http:// or https://, and name a host")
         return value

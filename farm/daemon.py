@@ -206,7 +206,7 @@ async def _background_tasks(
     database, folder = context.database, config.data_dir
     leader = _periodic_leader(config, context)
     changes = ChangeSweep(database, clock)
-    notifier = AlarmNotifier(database, _alarm_channels(config), clock)
+    notifier = AlarmNotifier(database, _alarm_channels(config), clock, config.pages_url)
 
     def leads() -> bool:
         return leader.is_leader

@@ -71,7 +71,7 @@ class AlarmRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
-    """GET /api/v1/alarms, and on stdin of the operators' command."""
+    """GET /api/v1/alarms."""
 
     #: Sent as a document of its own: unknown keys are refused, as in every document of `farm.wire`.
     __pydantic_config__: ClassVar = {"extra": "forbid"}
@@ -94,6 +94,24 @@ class Alarm:
     def key(self) -> "AlarmKey":
         """Return the key under which one alarm is open at a time."""
         return self.kind, self.subject, self.subject_id
+
+    @property
+    def page(self) -> str:
+        """Return the path of the page that shows what it is about."""
+        folder = _PAGES.get(self.subject)
+        return "/alarms" if folder is None else f"/{folder}/{self.subject_id}"
+
+
+#: Folders of pages by the subject that they show.
+_PAGES = {AlarmSubject.DEVICE: "devices", AlarmSubject.CELL: "cells", AlarmSubject.CHANGE: "changes"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmMessage(Alarm):
+    """An alarm as it is sent: on stdin of the operators' command, to the webhook, and attached to mail."""
+
+    #: Its page; None where the settings do not say how people reach the farm's pages.
+    link: str | None
 
 
 #: An alarm that a person cleared is not raised again for so long, though it lasts: they know.

@@ -1,5 +1,6 @@
 """The channels that carry alarms to people: a command, a webhook, mail. Each blocks, bounded in time."""
 
+import asyncio
 import os
 import signal
 import smtplib
@@ -17,7 +18,7 @@ import httpx
 from pydantic_core import to_json
 
 from farm.core.base.address import is_loopback
-from farm.core.operations.alarm import Alarm
+from farm.core.operations.alarm import AlarmMessage
 from farm.core.operations.mail_server import MailServer
 
 #: What takes longer is given up, and tried again.
@@ -34,7 +35,7 @@ class AlarmChannel(Protocol):
     @property
     def name(self) -> str: ...
 
-    def send(self, alarm: Alarm) -> None:
+    def send(self, alarm: AlarmMessage) -> None:
         """Carry one alarm.
 
         Raises:
@@ -50,7 +51,7 @@ class CommandChannel:
     command_s: float = CHANNEL_S
     name: str = "command"
 
-    def send(self, alarm: Alarm) -> None:
+    def send(self, alarm: AlarmMessage) -> None:
         """Run the command."""
         try:
             exit_code = self._exit_code(to_json(alarm) + b"\n")
@@ -87,16 +88,25 @@ class WebhookChannel:
     timeout_s: float = CHANNEL_S
     name: str = "webhook"
 
-    def send(self, alarm: Alarm) -> None:
+    def send(self, alarm: AlarmMessage) -> None:
         """Post the alarm."""
-        headers = {"content-type": "application/json"}
         try:
-            answer = httpx.post(self.url, content=to_json(alarm), headers=headers, timeout=self.timeout_s)
-        except httpx.HTTPError as error:
+            status = asyncio.run(self._status(to_json(alarm)))
+        except (httpx.HTTPError, TimeoutError) as error:
             # The message of some errors has the address, which may hold a token.
             raise AlarmNotTakenError(type(error).__name__) from error
-        if not answer.is_success:
-            raise AlarmNotTakenError(f"status {answer.status_code}")
+        if not httpx.codes.is_success(status):
+            raise AlarmNotTakenError(f"status {status}")
+
+    async def _status(self, document: bytes) -> int:
+        """Return the status of the answer. httpx bounds each read alone, so drips would never end."""
+        headers = {"content-type": "application/json"}
+        async with (
+            asyncio.timeout(self.timeout_s),
+            httpx.AsyncClient(timeout=self.timeout_s) as client,
+            client.stream("POST", self.url, content=document, headers=headers) as answer,
+        ):
+            return answer.status_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +118,7 @@ class MailChannel:
     timeout_s: float = CHANNEL_S
     name: str = "mail"
 
-    def send(self, alarm: Alarm) -> None:
+    def send(self, alarm: AlarmMessage) -> None:
         """Send the mail."""
         try:
             with self._connect() as smtp:
@@ -134,14 +144,17 @@ class MailChannel:
             smtp.login(server.user, server.password or "")
         return smtp
 
-    def _message(self, alarm: Alarm) -> EmailMessage:
+    def _message(self, alarm: AlarmMessage) -> EmailMessage:
         message = EmailMessage()
         summary = " ".join(alarm.message.split())
         message["Subject"] = f"[benchfarm] {alarm.kind}: {summary}"[:200]
         message["From"] = self.server.sender or f"benchfarm@{socket.gethostname()}"
         message["To"] = ", ".join(self.to)
         message["Message-ID"] = f"<alarm-{alarm.alarm_id}-{alarm.raised_at:%Y%m%d%H%M%S}@benchfarm>"
-        message.set_content(f"{alarm.message}\n\nhint: {alarm.hint}\nsince: {alarm.raised_at.isoformat()}\n")
+        page = "" if alarm.link is None else f"page: {alarm.link}\n"
+        message.set_content(
+            f"{alarm.message}\n\nhint: {alarm.hint}\n{page}since: {alarm.raised_at.isoformat()}\n"
+        )
         message.add_attachment(
             to_json(alarm, indent=2), maintype="application", subtype="json", filename="alarm.json"
         )

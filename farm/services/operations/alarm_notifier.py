@@ -1,12 +1,12 @@
 """Notify people of alarms, by all channels that the farm's settings name."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import structlog
 
 from farm.clock import Clock
-from farm.core.operations.alarm import Alarm
+from farm.core.operations.alarm import Alarm, AlarmMessage
 from farm.database.engine import Database
 from farm.database.transaction import bind_tx
 from farm.services.operations.alarm_channels import AlarmChannel, AlarmNotTakenError
@@ -27,6 +27,8 @@ class AlarmNotifier:
     database: Database
     channels: Sequence[AlarmChannel]
     clock: Clock
+    #: The address of the farm's pages; None where no setting says it.
+    pages_url: str | None = None
     #: By alarm: the channels that took one that another channel did not take yet.
     _taken: dict[int, set[str]] = field(default_factory=dict)
 
@@ -42,8 +44,9 @@ class AlarmNotifier:
     def _take(self, channel: AlarmChannel, alarm: Alarm, taken: set[str]) -> bool:
         if channel.name in taken:
             return True
+        link = None if self.pages_url is None else f"{self.pages_url.rstrip('/')}{alarm.page}"
         try:
-            channel.send(alarm)
+            channel.send(AlarmMessage(**asdict(alarm), link=link))
         except AlarmNotTakenError as error:
             _log.warning(f"alarm_{channel.name}_failed", alarm_id=alarm.alarm_id, error=str(error))
             return False

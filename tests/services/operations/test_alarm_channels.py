@@ -4,7 +4,7 @@ import json
 import socketserver
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from email import message_from_bytes, policy
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from farm.core.operations.alarm import Alarm, AlarmKind, AlarmSubject, DueAlarm
+from farm.core.operations.alarm import AlarmKind, AlarmMessage, AlarmSubject, DueAlarm
 from farm.core.operations.mail_server import mail_server
 from farm.database.transaction import bind_tx
 from farm.services.operations.alarm_channels import AlarmNotTakenError, MailChannel, WebhookChannel
@@ -21,7 +21,7 @@ from farm.services.operations.alarms import list_alarms
 from farm.store.operations.alarms import add_alarm
 from tests.support.farm.service_fixture import FarmRig
 
-ALARM = Alarm(
+ALARM = AlarmMessage(
     alarm_id=7,
     kind=AlarmKind.REGRESSION,
     subject=AlarmSubject.CHANGE,
@@ -32,6 +32,7 @@ ALARM = Alarm(
     cleared_at=None,
     cleared_by=None,
     notified_at=None,
+    link="https://farm.example.org/changes/3",
 )
 
 
@@ -44,6 +45,7 @@ class WebServer:
         self.url = ""
 
     def answer(self, body: bytes) -> int:
+        """Take a body. A status of 0 is a server that sends a header now and then, and never all of them."""
         self.bodies.append(json.loads(body))
         return self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
 
@@ -54,7 +56,15 @@ def web_server(*statuses: int) -> Iterator[WebServer]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            self.send_response(server.answer(self.rfile.read(int(self.headers["content-length"]))))
+            status = server.answer(self.rfile.read(int(self.headers["content-length"])))
+            self.send_response(status or 200)
+            if not status:
+                with suppress(OSError):
+                    while True:
+                        self.send_header("x-wait", "a moment")
+                        self.flush_headers()
+                        threading.Event().wait(0.05)
+                return
             self.send_header("content-length", "0")
             self.end_headers()
 
@@ -143,13 +153,24 @@ def test_a_webhook_that_fails_says_why_and_no_secret() -> None:
         WebhookChannel(server.url).send(ALARM)
 
 
+def test_a_webhook_that_answers_in_drips_is_given_up_and_a_redirect_is_not_followed() -> None:
+    with web_server(0, 302) as server:
+        with pytest.raises(AlarmNotTakenError, match=r"^TimeoutError$"):
+            WebhookChannel(server.url, timeout_s=0.3).send(ALARM)
+        with pytest.raises(AlarmNotTakenError, match=r"^status 302$"):
+            WebhookChannel(server.url).send(ALARM)
+    assert len(server.bodies) == 2
+
+
 def test_a_mail_has_the_message_and_its_json() -> None:
     with smtp_server() as server:
         mail_channel(server).send(ALARM)
     (mail,) = server.mails
     assert (mail["to"], mail["from"]) == ("ann@example.org, ben@example.org", "farm@example.org")
     assert mail["subject"] == "[benchfarm] regression: mobilenet_v2 int8-core: +5.1 %"
-    assert ALARM.hint in mail.get_body(("plain",)).get_content()
+    text = mail.get_body(("plain",)).get_content()
+    assert ALARM.hint in text
+    assert "page: https://farm.example.org/changes/3" in text.splitlines()
     (attached,) = mail.iter_attachments()
     assert json.loads(attached.get_content())["alarm_id"] == 7
     assert len(server.recipients) == 2
@@ -168,7 +189,8 @@ def test_an_alarm_is_sent_again_by_the_channel_that_did_not_take_it(farm: FarmRi
     )
     farm.write(bind_tx(add_alarm, now=farm.clock.now()), due)
     with web_server(503, 200) as web, smtp_server() as mail:
-        notify = AlarmNotifier(farm.database, [WebhookChannel(web.url), mail_channel(mail)], farm.clock)
+        channels = [WebhookChannel(web.url), mail_channel(mail)]
+        notify = AlarmNotifier(farm.database, channels, farm.clock, "https://farm.example.org/")
         notify()
         assert farm.read(list_alarms)[0].notified_at is None
         # Not before the pause is over.
@@ -178,3 +200,4 @@ def test_an_alarm_is_sent_again_by_the_channel_that_did_not_take_it(farm: FarmRi
         notify()
     assert farm.read(list_alarms)[0].notified_at is not None
     assert (len(web.bodies), len(mail.mails)) == (2, 1)
+    assert web.bodies[1]["link"] == "https://farm.example.org/changes/3"

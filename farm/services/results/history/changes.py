@@ -68,7 +68,7 @@ def record_change(tx: Tx, change: FoundChange) -> int | None:
         kind=AlarmKind.REGRESSION,
         subject=AlarmSubject.CHANGE,
         subject_id=str(change_id),
-        message=f"{text}; {devices}, since {change.since_at:%Y-%m-%d}",
+        message=f"{text}; cause: {change.cause}; {devices}, since {change.since_at:%Y-%m-%d}",
         hint=f"`farm regressions show {change_id}` has the evidence,"
         f" `farm regressions set {change_id} STATE --reason TEXT` says what it is",
     )
