@@ -221,15 +221,23 @@ def whole_text(view: GateView) -> str:
     coverage = f"{view.answered} of {plural(view.asked, 'cell')} answered"
     match view.outcome:
         case GateOutcome.NOT_MEASURED:
-            return f"nothing was measured, {coverage}" if view.asked else "nothing has a baseline"
+            parts = ["nothing was measured", coverage] if view.asked else ["nothing has a baseline"]
+            return "; ".join(filter(None, [", ".join(parts), _why_not_measured(view)]))
         case GateOutcome.UNDECIDED:
             not_run = f"{plural(view.not_run, 'cell')} cannot run" if view.not_run else ""
             undecided = [row for row in view.rows if row.outcome is GateOutcome.UNDECIDED]
             has_interval = all(row.ci_low is not None for row in undecided)
             further = further_text(view.further_rounds, has_interval=has_interval)
-            return "; ".join(filter(None, [f"undecided, {coverage}", not_run, further]))
+            why = _why_not_measured(view)
+            return "; ".join(filter(None, [f"undecided, {coverage}", not_run, further, why]))
         case _:
             return f"{view.outcome}, {coverage}"
+
+
+def _why_not_measured(view: GateView) -> str:
+    """Return where the reasons are why cells have no usable measurement; empty where all have one."""
+    is_missing = any(row.outcome is GateOutcome.NOT_MEASURED for row in view.rows)
+    return f"`farm matrix jobs {view.matrix_id}` says why" if is_missing and view.matrix_id else ""
 
 
 def summary_text(view: GateView) -> str:

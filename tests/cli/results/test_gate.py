@@ -67,6 +67,8 @@ def test_each_answer_has_its_exit_code_and_coverage(
     judged = judge(GATE, views)
     assert (judged.outcome, judged.outcome.exit_code) == (outcome, code)
     assert (judged.answered, judged.asked) == coverage
+    says_why = "`farm matrix jobs 15` says why" in summary_text(judged.model_copy(update={"matrix_id": 15}))
+    assert says_why == (MISSING in views)
 
 
 @pytest.mark.parametrize(
