@@ -5,7 +5,8 @@ from datetime import timedelta
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.results.history.session_point import SessionPoint
+from farm.core.results.history.session_point import PointValues, SessionPoint
+from farm.database.rows import to_record
 from farm.database.tables import points
 from farm.database.transaction import bind_tx
 from farm.services.results.history.session_points import (
@@ -15,7 +16,6 @@ from farm.services.results.history.session_points import (
     session_pieces,
     store_points,
 )
-from farm.store.results.history.points import POINT_COLUMNS, to_point
 from farm.store.results.history.stale_points import has_unmarked, mark_measured
 from tests.support.farm.service_fixture import FarmRig
 
@@ -39,7 +39,10 @@ def all_points(farm: FarmRig) -> list[SessionPoint]:
     """Return all stored points, by matrix and cell."""
 
     def stored(connection: Connection) -> list[SessionPoint]:
-        query = sa.select(*POINT_COLUMNS).order_by(points.c.matrix_id, points.c.cell_id)
-        return [to_point(row) for row in connection.execute(query)]
+        query = sa.select(points).order_by(points.c.matrix_id, points.c.cell_id)
+        return [
+            to_record(SessionPoint, row, values=to_record(PointValues, row))
+            for row in connection.execute(query)
+        ]
 
     return farm.read(stored)

@@ -22,8 +22,8 @@ from farm.store.results.history.changes import SeriesMark, marks_of_series
 from farm.store.results.history.stale_points import MeasuredSession, pending_devices, pending_sessions
 from farm.store.results.history.trends import (
     NamePart,
-    PointCell,
     SeriesIdentity,
+    TrendPoint,
     TrendSeries,
     cells_of_points,
     identities_of_series,
@@ -42,7 +42,6 @@ from farm.wire.documents.results.history import (
 
 #: The versions of a point, as they are compared with those of the point before it.
 _Versions = Mapping[VersionPart, object]
-_MeasuredPoint = tuple[SessionPoint, PointCell]
 
 
 def list_histories(
@@ -139,12 +138,12 @@ class _Histories:
     ) -> None:
         self._page = {own.series_id: own for own in page}
         measured = _current_points(connection, self._page, computed, since, which)
-        self._points: defaultdict[tuple[SeriesId, SeriesId | None], list[_MeasuredPoint]] = defaultdict(list)
-        for point, cell in measured:
-            self._points[point.series_id, point.baseline_series_id].append((point, cell))
+        self._points: defaultdict[tuple[SeriesId, SeriesId | None], list[TrendPoint]] = defaultdict(list)
+        for point in measured:
+            self._points[point.series_id, point.baseline_series_id].append(point)
         baselines = {series_id for _, series_id in self._points if series_id is not None}
         self._identities = _identities(connection, self._page, baselines)
-        facts_ids = {point.values.facts_id for point, _ in measured if point.values.facts_id is not None}
+        facts_ids = {point.facts_id for point in measured if point.facts_id is not None}
         self._facts = facts_by_id(connection, sorted(facts_ids))
         self._changes: defaultdict[tuple[SeriesId, SeriesId | None], list[SeriesMark]] = defaultdict(list)
         for mark in marks_of_series(connection, self._page):
@@ -155,52 +154,45 @@ class _Histories:
         names = self._build_names()
         for series_id, baseline_id in sorted(self._points, key=lambda key: (key[0], key[1] or 0)):
             measured = self._points[series_id, baseline_id]
-            own, (last, newest) = self._page[series_id], measured[-1]
+            own, newest = self._page[series_id], measured[-1]
             yield SeriesHistory.of(
                 own,
                 own.device,
                 newest,
                 **self._identities[series_id].setup(),
-                baseline_series_id=baseline_id,
                 baseline=newest.baseline_label if baseline_id is not None else None,
-                baseline_setup=self._baseline_setup(baseline_id, newest),
-                slot=last.slot,
+                baseline_setup=self._baseline_setup(newest),
                 points=tuple(self._point_views(measured, names)),
-                changes=tuple(
-                    SeriesChange.of(mark.change, cell_id=mark.cell_id)
-                    for mark in self._changes[series_id, baseline_id]
-                ),
+                changes=tuple(SeriesChange.of(mark) for mark in self._changes[series_id, baseline_id]),
             )
 
-    def _baseline_setup(self, baseline_id: SeriesId | None, newest: PointCell) -> SeriesSetup | None:
-        if baseline_id is None:
+    def _baseline_setup(self, newest: TrendPoint) -> SeriesSetup | None:
+        if newest.baseline_series_id is None:
             return None
-        return SeriesSetup(**self._identities[baseline_id].setup(), variant=newest.baseline_variant)
+        identity = self._identities[newest.baseline_series_id]
+        return SeriesSetup(**identity.setup(), variant=newest.baseline_variant)
 
     def _build_names(self) -> dict[FactsId, str]:
         by_device: defaultdict[DeviceId, dict[FactsId, DeviceFacts]] = defaultdict(dict)
         for measured in self._points.values():
-            for point, _ in measured:
-                facts_id = point.values.facts_id
-                if facts_id is not None:
-                    by_device[point.device_id][facts_id] = self._facts[facts_id]
+            for point in measured:
+                if point.facts_id is not None:
+                    by_device[point.device_id][point.facts_id] = self._facts[point.facts_id]
         return {
             facts_id: name for facts in by_device.values() for facts_id, name in build_names(facts).items()
         }
 
     def _point_views(
-        self, measured: Iterable[_MeasuredPoint], names: Mapping[FactsId, str]
+        self, measured: Iterable[TrendPoint], names: Mapping[FactsId, str]
     ) -> Iterator[HistoryPoint]:
         before: _Versions | None = None
-        for point, cell in measured:
-            facts_id = point.values.facts_id
-            os = None if facts_id is None else names[facts_id]
-            versions = _versions(point, cell, os)
+        for point in measured:
+            os = None if point.facts_id is None else names[point.facts_id]
+            versions = _versions(point, os)
             yield _point_view(
                 point,
-                cell,
                 os=os,
-                android=None if facts_id is None else self._facts[facts_id].android,
+                android=None if point.facts_id is None else self._facts[point.facts_id].android,
                 changed=() if before is None else _changed(before, versions),
             )
             before = versions
@@ -231,7 +223,7 @@ def _current_points(
     computed: Mapping[MeasuredSession, Sequence[SessionPoint]],
     since: datetime | None,
     which: MatrixFilter | None,
-) -> list[_MeasuredPoint]:
+) -> list[TrendPoint]:
     """Return the points of series that count, oldest first: the stored ones, and those that were computed."""
     stored = points_of_series(connection, series, since=since, which=which)
     due = [
@@ -244,20 +236,20 @@ def _current_points(
         and (since is None or point.ended_at >= since)
     ]
     cells = cells_of_points(connection, [point.cell_id for point in due]) if due else {}
-    kept = [own for own in stored if (own[0].matrix_id, own[0].device_id) not in computed]
-    measured = [*kept, *((point, cells[point.cell_id]) for point in due)]
-    return sorted(measured, key=lambda own: (own[0].ended_at, own[0].cell_id))
+    kept = [point for point in stored if (point.matrix_id, point.device_id) not in computed]
+    measured = [*kept, *(TrendPoint.of(point, cells[point.cell_id]) for point in due)]
+    return sorted(measured, key=lambda point: (point.ended_at, point.cell_id))
 
 
-def _versions(point: SessionPoint, cell: PointCell, os: str | None) -> _Versions:
+def _versions(point: TrendPoint, os: str | None) -> _Versions:
     versions: dict[VersionPart, object] = {
-        VersionPart.FILE: cell.variant_digest,
-        VersionPart.PROGRAM: cell.program_digest,
+        VersionPart.FILE: point.variant_digest,
+        VersionPart.PROGRAM: point.program_digest,
     }
     if point.baseline_series_id is not None:
-        versions[VersionPart.BASELINE_FILE] = cell.baseline_variant_digest
-        versions[VersionPart.BASELINE_PROGRAM] = cell.baseline_program_digest
-    return {**versions, VersionPart.OS: os, VersionPart.CONTROLS: point.values.control_level}
+        versions[VersionPart.BASELINE_FILE] = point.baseline_variant_digest
+        versions[VersionPart.BASELINE_PROGRAM] = point.baseline_program_digest
+    return {**versions, VersionPart.OS: os, VersionPart.CONTROLS: point.control_level}
 
 
 def _changed(before: _Versions, versions: _Versions) -> tuple[VersionPart, ...]:
@@ -265,31 +257,20 @@ def _changed(before: _Versions, versions: _Versions) -> tuple[VersionPart, ...]:
 
 
 def _point_view(
-    point: SessionPoint,
-    cell: PointCell,
-    *,
-    os: str | None,
-    android: str | None,
-    changed: tuple[VersionPart, ...],
+    point: TrendPoint, *, os: str | None, android: str | None, changed: tuple[VersionPart, ...]
 ) -> HistoryPoint:
-    values = point.values
-    assert values.time_ns is not None
-    speedup = None if values.baseline_ns is None else values.baseline_ns / values.time_ns
-    log_speedup = None if speedup is None else math.log(speedup)
-    low, high = session_interval(speedup, se_speedup=values.se_speedup, rounds=values.rounds)
+    speedup = None if point.baseline_ns is None else point.baseline_ns / point.time_ns
+    low, high = session_interval(speedup, se_speedup=point.se_speedup, rounds=point.rounds)
     is_compared = point.baseline_series_id is not None
     return HistoryPoint.of(
-        values,
         point,
-        cell,
-        time_ns=values.time_ns,
         speedup=speedup,
         ci_low=low,
         ci_high=high,
-        log_time=math.log(values.time_ns),
-        log_speedup=log_speedup,
-        baseline_variant_digest=cell.baseline_variant_digest if is_compared else None,
-        baseline_program_digest=cell.baseline_program_digest if is_compared else None,
+        log_time=math.log(point.time_ns),
+        log_speedup=None if speedup is None else math.log(speedup),
+        baseline_variant_digest=point.baseline_variant_digest if is_compared else None,
+        baseline_program_digest=point.baseline_program_digest if is_compared else None,
         os=os,
         android=android,
         changed=changed,

@@ -6,13 +6,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import DeviceId, SeriesId
+from farm.core.base.ids import CellId, DeviceId, SeriesId
 from farm.core.results.history.confirmation import ConfirmationOutcome
 from farm.core.results.history.recorded_change import (
     ChangeCause,
@@ -267,25 +267,32 @@ def identities_of_changes(
     return identities
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesMark:
-    """A change in the trend of a series."""
+class SeriesMark(NamedTuple):
+    """A change in the trend of a series. A tuple, because a page of trends has hundreds."""
 
     series_id: SeriesId
     baseline_series_id: SeriesId | None
-    cell_id: int
-    change: RecordedChange
+    #: The first cell of the new level.
+    cell_id: CellId
+    change_id: int
+    cause: ChangeCause
+    state: ChangeState
+    delta: float
+    se_delta: float
+    before_at: datetime
+    since_at: datetime
 
 
 # Built once: that takes longer than its answer.
 @cache
 def _marks_query(dialect_name: str) -> sa.Select[Any]:
-    columns = changed_series.c["series_id", "baseline_series_id", "cell_id"]
+    own = changed_series.c["series_id", "baseline_series_id", "cell_id"]
+    of_change = changes.c["state", "delta", "se_delta", "before_at", "since_at"]
     of_series = is_key_listed(
         dialect_name, changed_series.c.series_id, sa.bindparam("series", type_=sa.Text())
     )
     return (
-        sa.select(*columns, *_RECORDED)
+        sa.select(*own, changes.c.change_id, _known_cause.label("cause"), *of_change)
         .join(changes, changes.c.change_id == changed_series.c.change_id)
         .where(of_series, changes.c.gone_at.is_(None))
         .order_by(changes.c.change_id)
@@ -297,4 +304,4 @@ def marks_of_series(connection: Connection, series_ids: Collection[SeriesId]) ->
     rows = connection.execute(
         _marks_query(connection.dialect.name), {"series": json.dumps([*series_ids])}
     ).all()
-    return [to_record(SeriesMark, row, change=to_record(RecordedChange, row)) for row in rows]
+    return [SeriesMark._make(row) for row in rows]

@@ -12,7 +12,6 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, MatrixId, SeriesId
 from farm.core.base.setting_values import SettingValue
-from farm.core.devices.controls import ControlLevel
 from farm.core.models.variant import Recipe
 from farm.core.results.history.session_point import PointValues, SessionPoint
 from farm.core.results.series import slot_number
@@ -375,19 +374,3 @@ def find_pair(connection: Connection, cell_id: CellId) -> PairKey | None:
     query = sa.select(points).where(points.c.cell_id == cell_id, points.c.baseline_series_id.is_not(None))
     row = connection.execute(query).one_or_none()
     return None if row is None else _pair_cell(row).key
-
-
-_VALUE_NAMES = [*PointValues.__dataclass_fields__]
-#: What `to_point` reads at the beginning of a row.
-POINT_COLUMNS = [points.c[name] for name in (*_OWN_NAMES, *_VALUE_NAMES)]
-
-
-def to_point(row: Sequence[Any]) -> SessionPoint:
-    """Return the point whose `POINT_COLUMNS` are the first ones of a row.
-
-    Not by `to_record`, which takes three times as long: a trend has hundreds.
-    """
-    own = dict(zip(_OWN_NAMES, row, strict=False))
-    values = dict(zip(_VALUE_NAMES, row[len(own) :], strict=False))
-    values["control_level"] = ControlLevel(values["control_level"])
-    return SessionPoint(**own, values=PointValues(**values))

@@ -5,18 +5,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import CellId, DeviceId, Digest, SeriesId
+from farm.core.base.ids import CellId, DeviceId, Digest, FactsId, MatrixId, SeriesId
 from farm.core.base.setting_values import SettingValue
+from farm.core.devices.controls import ControlLevel
 from farm.core.results.history.session_point import SessionPoint
-from farm.database.rows import is_among, is_key_among, is_key_listed, to_record
+from farm.database.rows import is_among, is_key_listed, to_record
 from farm.database.tables import cells, devices, is_set, points, programs, series, variants
 from farm.store.matrices.search import MatrixFilter, is_of_matching
-from farm.store.results.history.points import POINT_COLUMNS, to_point, within
+from farm.store.results.history.points import within
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ class SeriesIdentity:
 
 
 class PointCell(NamedTuple):
-    """What ran in a cell, and in its baseline. A tuple, because a trend has hundreds."""
+    """What ran in a cell, and in its baseline."""
 
     cell_id: CellId
     label: str
@@ -76,6 +77,43 @@ class PointCell(NamedTuple):
     baseline_variant: str | None
     baseline_variant_digest: Digest | None
     baseline_program_digest: Digest | None
+
+
+class TrendPoint(NamedTuple):
+    """A point that counts, with what ran in its cell. A tuple, because a trend has hundreds."""
+
+    cell_id: CellId
+    matrix_id: MatrixId
+    device_id: DeviceId
+    series_id: SeriesId
+    baseline_series_id: SeriesId | None
+    slot: int
+    began_at: datetime
+    ended_at: datetime
+    rounds: int
+    left_out: int
+    time_ns: float
+    se_time: float | None
+    baseline_ns: float | None
+    se_speedup: float | None
+    facts_id: FactsId | None
+    control_level: ControlLevel
+    label: str
+    variant: str | None
+    variant_digest: Digest | None
+    program_digest: Digest
+    baseline_label: str | None
+    baseline_variant: str | None
+    baseline_variant_digest: Digest | None
+    baseline_program_digest: Digest | None
+
+    @classmethod
+    def of(cls, point: SessionPoint, cell: PointCell) -> Self:
+        """Return a point that is not stored yet."""
+        records = (point, point.values, cell)
+        return cls._make(
+            next(getattr(own, name) for own in records if hasattr(own, name)) for name in cls._fields
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +158,26 @@ def is_measured_in(series_id: sa.ColumnElement[int], which: MatrixFilter) -> sa.
 
 
 _IDENTITY = series.c["series_id", "model", "recipe", "backend", "settings", "harness"]
-_SERIES_QUERY = sa.select(
-    *_IDENTITY,
-    series.c.device_id,
-    devices.c.label.label("device_label"),
-    *devices.c["device_model", "soc"],
-    sa.func.coalesce(devices.c.virtual, sa.false()).label("virtual"),
-).join(devices, devices.c.device_id == series.c.device_id)
+
+
+# Built once, as the queries below are: that takes longer than the answer.
+@cache
+def _page_query(*filters: str) -> sa.Select[Any]:
+    """Return the query of the series behind a parameter whose columns `filters` are parameters, too."""
+    return (
+        sa.select(
+            *_IDENTITY,
+            series.c.device_id,
+            devices.c.label.label("device_label"),
+            *devices.c["device_model", "soc"],
+            sa.func.coalesce(devices.c.virtual, sa.false()).label("virtual"),
+        )
+        .join(devices, devices.c.device_id == series.c.device_id)
+        .where(series.c.series_id > sa.bindparam("after"))
+        .where(*(series.c[name] == sa.bindparam(name) for name in filters))
+        .order_by(series.c.series_id)
+        .limit(sa.bindparam("limit", type_=sa.Integer))
+    )
 
 
 def series_page(
@@ -145,20 +196,16 @@ def series_page(
 
     With `which`, only those that a matching matrix has points of, and all on the devices `except_on`.
     """
-    query = _SERIES_QUERY.where(series.c.series_id > after).order_by(series.c.series_id).limit(limit)
-    if device_id is not None:
-        query = query.where(series.c.device_id == device_id)
-    if model is not None:
-        query = query.where(series.c.model == model)
-    if harness is not None:
-        query = query.where(series.c.harness == harness)
+    filters = {"device_id": device_id, "model": model, "harness": harness}
+    given = {name: value for name, value in filters.items() if value is not None}
+    query = _page_query(*given)
     if named is not None:
         query = query.where(named.condition(device_id))
     if which is not None:
         is_measured = is_measured_in(series.c.series_id, which)
         is_pending = series.c.device_id.in_(list(except_on))
         query = query.where(sa.or_(is_measured, is_pending) if except_on else is_measured)
-    rows = connection.execute(query).all()
+    rows = connection.execute(query, {**given, "after": after, "limit": limit}).all()
     return [
         to_record(
             TrendSeries, row, device=to_record(SeriesDevice, row), identity=to_record(SeriesIdentity, row)
@@ -171,23 +218,30 @@ def identities_of_series(
     connection: Connection, series_ids: Collection[SeriesId]
 ) -> dict[SeriesId, SeriesIdentity]:
     """Return what series run."""
-    query = sa.select(*_IDENTITY).where(is_key_among(connection, series.c.series_id, series_ids))
-    return {row.series_id: to_record(SeriesIdentity, row) for row in connection.execute(query).all()}
+    query = _identities_query(connection.dialect.name)
+    rows = connection.execute(query, {"series": json.dumps([*series_ids])}).all()
+    return {row.series_id: to_record(SeriesIdentity, row) for row in rows}
+
+
+@cache
+def _identities_query(dialect_name: str) -> sa.Select[Any]:
+    own = is_key_listed(dialect_name, series.c.series_id, sa.bindparam("series", type_=sa.Text()))
+    return sa.select(*_IDENTITY).where(own)
 
 
 _BASELINE, _ITS_VARIANT = cells.alias("baseline"), variants.alias("baseline_variant")
 _ITS_PROGRAM = programs.alias("baseline_program")
-_CELL_COLUMNS = (
-    cells.c.cell_id,
-    cells.c.label,
-    variants.c.name,
-    variants.c.digest,
-    programs.c.digest,
-    _BASELINE.c.label,
-    _ITS_VARIANT.c.name,
-    _ITS_VARIANT.c.digest,
-    _ITS_PROGRAM.c.digest,
-)
+_CELL_COLUMNS = {
+    "cell_id": cells.c.cell_id,
+    "label": cells.c.label,
+    "variant": variants.c.name,
+    "variant_digest": variants.c.digest,
+    "program_digest": programs.c.digest,
+    "baseline_label": _BASELINE.c.label,
+    "baseline_variant": _ITS_VARIANT.c.name,
+    "baseline_variant_digest": _ITS_VARIANT.c.digest,
+    "baseline_program_digest": _ITS_PROGRAM.c.digest,
+}
 
 
 def _with_files(source: sa.FromClause) -> sa.FromClause:
@@ -204,8 +258,9 @@ def _with_files(source: sa.FromClause) -> sa.FromClause:
     )
 
 
-#: Built once, as the next query is: that takes longer than the answer.
-_CELLS_QUERY = sa.select(*_CELL_COLUMNS).select_from(_with_files(cells))
+_CELLS_QUERY = sa.select(*(_CELL_COLUMNS[name].label(name) for name in PointCell._fields)).select_from(
+    _with_files(cells)
+)
 
 
 def cells_of_points(connection: Connection, cell_ids: Collection[CellId]) -> dict[CellId, PointCell]:
@@ -218,8 +273,9 @@ def cells_of_points(connection: Connection, cell_ids: Collection[CellId]) -> dic
 def _points_query(dialect_name: str) -> sa.Select[Any]:
     """Return the query of the points that count of the parameter `series`, with what ran in their cells."""
     own = is_key_listed(dialect_name, points.c.series_id, sa.bindparam("series", type_=sa.Text()))
+    columns = ((points.c if name in points.c else _CELL_COLUMNS)[name] for name in TrendPoint._fields)
     return (
-        sa.select(*POINT_COLUMNS, *(column.label(f"cell_{at}") for at, column in enumerate(_CELL_COLUMNS)))
+        sa.select(*(column.label(name) for name, column in zip(TrendPoint._fields, columns, strict=True)))
         .select_from(_with_files(points.join(cells, cells.c.cell_id == points.c.cell_id)))
         .where(own, points.c.rounds > 0, points.c.replica == 1)
     )
@@ -231,11 +287,10 @@ def points_of_series(
     *,
     since: datetime | None = None,
     which: MatrixFilter | None = None,
-) -> list[tuple[SessionPoint, PointCell]]:
-    """Return the points of series that count and are `within`, each with what ran in its cell."""
-    query = _points_query(connection.dialect.name).where(
-        *within(points, until=None, since=since, which=which)
-    )
+) -> list[TrendPoint]:
+    """Return the points of series that count and are `within`."""
+    query = _points_query(connection.dialect.name)
+    for condition in within(points, until=None, since=since, which=which):
+        query = query.where(condition)
     rows = connection.execute(query, {"series": json.dumps([*series_ids])}).all()
-    own = len(POINT_COLUMNS)
-    return [(to_point(row), PointCell._make(row[own:])) for row in rows]
+    return [TrendPoint._make(row) for row in rows]
