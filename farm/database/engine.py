@@ -3,6 +3,7 @@
 import asyncio
 import math
 import random
+import select
 import sqlite3
 import threading
 import time
@@ -13,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import psycopg
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql.psycopg import PGCompiler_psycopg
 from sqlalchemy.engine import Connection, Engine
@@ -283,7 +285,6 @@ def create_engine(
         pool_size=_READERS + _PEEKERS + _POSTGRES_WRITERS + 2,
         max_overflow=0,
         pool_timeout=connect_timeout_s,
-        pool_pre_ping=True,
         connect_args={
             "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
             "connect_timeout": connect_timeout_s,
@@ -291,6 +292,7 @@ def create_engine(
         },
     )
     engine.dialect.statement_compiler = _PostgresCompiler
+    sa.event.listen(engine, "checkout", partial(_check_idle, engine.dialect))
     sa.event.listen(engine, "begin", _begin_postgres)
     sa.event.listen(engine, "do_executemany", copy_rows)
     return engine
@@ -360,6 +362,20 @@ def _driver_errors(connection: Connection) -> Callable[[str], object]:
             raise sa.exc.DBAPIError.instance(statement, None, error, sqlite3.Error) from error
 
     return run
+
+
+def _check_idle(dialect: sa.Dialect, raw: Any, _record: object, _proxy: object) -> None:
+    """Have a connection of the pool replaced that the server has ended.
+
+    The server is asked only where it has sent something since, such as the end: not in each transaction.
+    """
+    try:
+        received = select.poll()
+        received.register(raw.fileno(), select.POLLIN)
+        if received.poll(0):
+            dialect.do_ping(raw)
+    except psycopg.OperationalError as error:
+        raise sa.exc.DisconnectionError from error
 
 
 def _begin_postgres(connection: Connection) -> None:

@@ -249,15 +249,23 @@ def driver_of(connection: Connection) -> PGconn:
     return raw.pgconn
 
 
-def test_a_read_of_one_statement_takes_four_calls_of_the_server(url: str, tmp_path: Path) -> None:
+def test_a_read_of_one_statement_takes_three_calls_of_the_server(url: str, tmp_path: Path) -> None:
     path = tmp_path / "calls"
     with opened(url) as database, path.open("w") as file:
         database.read(lambda connection: driver_of(connection).trace(file.fileno()))
         database.read(count)
         database.read(lambda connection: driver_of(connection).untrace())
     asked = re.findall(r'\tF\t\d+\t(?:Query|Parse)\t.*?"(\w*)', path.read_text())
-    # The pool asks whether the server is there, before the next read too.
-    assert asked == ["", "BEGIN", "SELECT", "COMMIT", ""]
+    assert asked == ["BEGIN", "SELECT", "COMMIT"]
+
+
+def test_a_connection_that_the_server_ended_while_it_was_idle_is_replaced_before_it_is_used(url: str) -> None:
+    with opened(url) as database, psycopg.connect(libpq(url), autocommit=True) as stranger:
+        for run in (database.read, database.write):
+            idle = run(own_backend)
+            assert run(own_backend) == idle
+            stranger.execute("SELECT pg_terminate_backend(%s, 10000)", [idle])
+            assert run(own_backend) != idle
 
 
 def test_statements_of_reads_stay_prepared(url: str) -> None:
