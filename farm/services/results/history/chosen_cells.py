@@ -101,11 +101,12 @@ def candidate_filter(connection: Connection, *, device: str | None, model: str |
     """Return the filter of candidates by device and model; raises like `list_speedups`."""
     device_id = None if device is None else device_id_named(connection, device)
     if model is not None:
-        _check_model(connection, model)
+        check_model(connection, model)
     return CandidateFilter(device_id=device_id, model=model)
 
 
-def _check_model(connection: Connection, model: str) -> None:
+def check_model(connection: Connection, model: str) -> None:
+    """Refuse a model that no variant is of; raises NotFound."""
     models = variant_store.list_models(connection)
     if model not in models:
         raise NotFound(f"no model `{model}`", hint=name_hint(model, models) or "the farm has no models yet")

@@ -14,7 +14,8 @@ from farm.core.devices.software_version import build_names
 from farm.core.errors import NotFound
 from farm.core.results.history.session_point import SessionPoint, session_interval
 from farm.harness.registry import harness_names
-from farm.services.results.history.chosen_cells import candidate_filter
+from farm.services.devices.views import device_id_named
+from farm.services.results.history.chosen_cells import check_model
 from farm.services.results.history.session_points import COMPUTED_AT_ONCE, pending_points
 from farm.store.files.programs import list_programs
 from farm.store.matrices.search import MatrixFilter, with_few_matches
@@ -76,19 +77,17 @@ def list_histories(
         NotFound: there is no such device, model, harness or variant.
         InvalidInput: several devices begin so.
     """
-    among = candidate_filter(connection, device=device, model=model)
-    if harness is not None:
-        _check_harness(connection, harness)
+    device_id = None if device is None else device_id_named(connection, device)
     which = with_few_matches(connection, which)
-    of_device = None if among.device_id is None else [among.device_id]
+    of_device = None if device_id is None else [device_id]
     by_points = variant is not None or which is not None
     # Names and matrices select series by stored points, and these devices have others, too.
     devices = pending_devices(connection, of_device, which=which) if by_points else None
     behind = after or SeriesId(0)
     while page := series_page(
         connection,
-        device_id=among.device_id,
-        model=among.model,
+        device_id=device_id,
+        model=model,
         harness=harness,
         named=None if variant is None else NamePart(variant, except_on=devices or ()),
         which=which,
@@ -103,6 +102,11 @@ def list_histories(
         listed = [view for view in found if variant is None or _matches(view, variant)]
         if listed:
             return listed
+    # Where something is found, there are such names.
+    if model is not None:
+        check_model(connection, model)
+    if harness is not None:
+        _check_harness(connection, harness)
     if variant is not None and after is None:
         _check_variant(connection, variant, others=(device, model, harness, since, which))
     return []
