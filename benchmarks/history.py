@@ -123,6 +123,9 @@ def _over_all_devices(history: History) -> GroupSpeedupView:
 def _questions(history: History) -> dict[str, Callable[[], object]]:
     rig = history.rig
     _, candidate = history.compared
+    (last_cell,) = rig.rows(
+        f"SELECT label FROM cells WHERE matrix_id = 1 AND cell_index = {history.cells - 1}"
+    )
     # The oldest one: its name has parts that no other has.
     (oldest,) = rig.rows("SELECT name FROM matrices WHERE matrix_id = 1")
     last = rig.rows("SELECT MAX(created_at) AS at FROM matrices")[0]["at"]
@@ -139,7 +142,13 @@ def _questions(history: History) -> dict[str, Callable[[], object]]:
         "regressions --since 1y": lambda: rig.read(list_changes, since=year_ago, limit=20),
         "all speedups over all devices": lambda: rig.read(group_speedups, GroupBy.ALL),
         "trend of one series": lambda: rig.read(list_histories, device="phone-0", limit=1),
-        "the same, found by its label": lambda: rig.read(list_histories, device="phone-0", variant=candidate),
+        "trend of one, found by its label": lambda: rig.read(
+            list_histories, device="phone-0", variant=last_cell["label"]
+        ),
+        # That of `warmup=1` is a part of that of `warmup=10`.
+        "trends found by a part of labels": lambda: rig.read(
+            list_histories, device="phone-0", variant=candidate
+        ),
         "speedups of one device": lambda: rig.read(list_latest_speedups, device="phone-0", pooled=3),
         "first page of all speedups": lambda: rig.read(list_latest_speedups, limit=20, pooled=3),
         "matrices of five days": lambda: listed(since=since),
