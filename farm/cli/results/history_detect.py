@@ -22,7 +22,7 @@ def detect(file: PointsFile, as_json: Json = False) -> None:
     """Find the changes in a file of points: what changed, since when, by how much and because of what.
 
     A point is one series in one session. Changes are found session by session, without looking ahead.
-    Works without a farm; docs/history.md describes the columns.
+    Works without a farm; docs/detection.md describes the columns.
 
     Example: farm history detect points.csv --json
     """
