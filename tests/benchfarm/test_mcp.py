@@ -109,7 +109,7 @@ def test_an_assistant_looks_plans_submits_and_cancels(measured: MeasuredFarm) ->
     assert looked["outcome"] == "succeeded"
 
 
-def test_a_viewer_has_only_tools_that_look(tmp_path: Path) -> None:
+def test_a_viewer_has_only_tools_that_look_and_take_only_arguments_that_they_have(tmp_path: Path) -> None:
     secret = tmp_path / "token"
     with http_farm(tmp_path / "data", require_tokens=True) as farm:
         request = AccessRequest(name="eve", role=Role.VIEWER)
@@ -118,8 +118,21 @@ def test_a_viewer_has_only_tools_that_look(tmp_path: Path) -> None:
         )
         secret.write_text(made.token)
         secret.chmod(0o600)
-        tools, [devices] = converse(farm.url, ("list_devices", {}), token_file=secret)
+        tools, [devices, *refused] = converse(
+            farm.url,
+            ("list_devices", {}),
+            ("speedups", {"matrix": 1}),
+            ("show_matrix", {"matrix_id": "first"}),
+            ("show_harness", {}),
+            token_file=secret,
+        )
     assert tools == LOOKS
+    assert [text.partition(" (hint: ")[0] for text in refused] == [
+        "matrix: unknown key `matrix`",
+        "matrix_id: must be a whole number",
+        "name: is missing",
+    ]
+    assert all(text.endswith(" [input.invalid]") for text in refused)
     assert devices == {"devices": [], "next_skip": None}
 
 

@@ -1,21 +1,19 @@
 """The tools of `farm mcp`: those that look for every caller, those that change something for submitters."""
 
-import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime
-from itertools import islice
-from typing import Annotated, Any, ParamSpec
+from typing import Annotated, Any
 
 from mcp.server.mcpserver import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import Field
-from pydantic_core import to_jsonable_python
 
 from farm import __version__
+from farm.cli.farm.mcp_answers import LISTED, Answer, document, page
+from farm.cli.farm.mcp_tool import FarmTool
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import AttemptId, CellId, MatrixId
-from farm.core.errors import FarmError, Forbidden, InvalidInput
+from farm.core.errors import Forbidden, InvalidInput
 from farm.core.operations.role import Role, is_permitted
 from farm.presentation.text import past_moment
 from farm.wire.documents.access import CallerView
@@ -23,18 +21,24 @@ from farm.wire.documents.matrices.matrices import MatrixView
 from farm.wire.documents.matrices.matrix import read_matrix
 from farm.wire.documents.results.history import SeriesHistory
 
-P = ParamSpec("P")
-Answer = dict[str, Any]
-
-#: Rows of an answer, and points of a series, unless more are asked for: an assistant reads all of them.
+#: Rows of an answer, and points of a series, unless more are asked for.
 _ROWS, _MAX_ROWS = 50, 500
-_POINTS, _MAX_POINTS = 20, 200
+_POINTS, _MAX_POINTS = 20, 50
 _STREAM_CHARACTERS = 4000
 _INSTRUCTIONS = (
     "A farm that benchmarks ML models on phones. Times are nanoseconds; a speedup is baseline time over "
     "candidate time, above 1 the candidate is faster. Name a number with its interval, its verdict and its "
-    "device, and say when a device is virtual. A list that goes on has `next_skip`: call the tool again with "
-    "it as `skip`. Plan a matrix before you submit it, and ask the person before you submit."
+    "device, and say when a device is virtual. A matrix is a set of cells (a model file, a backend and flags "
+    "on a device), each measured in several rounds. Fields without a value are left out. A list that goes on "
+    "has `next_skip`: call the tool again with it as `skip`. A list inside of a document has "
+    f"{LISTED} entries at most: NAME_left_out counts the others. Hints name commands of a terminal: use the "
+    "tool that does the same. Plan a matrix before you submit it, and ask the person before you submit or "
+    "rerun one."
+)
+_EXAMPLE = (
+    "{name: first, harness: speed_benchmark_torch, axes: {model: mobilenet_v2, "
+    "precision: [float32, int8-core], format: lite, backend: cpu}, settings: {iter: 30}, "
+    "devices: [{soc: 'Tensor*'}], rounds: 5, baseline: {precision: float32}}"
 )
 _DEVICE_FIELDS = {
     *("device_id", "label", "tags", "device_model", "soc", "android", "abi", "virtual"),
@@ -43,11 +47,34 @@ _DEVICE_FIELDS = {
 _LOOKS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
 
-Limit = Annotated[int, Field(ge=1, le=_MAX_ROWS, description="Rows at most.")]
+Limit = Annotated[int, Field(ge=1, le=_MAX_ROWS, description="Rows at most; fewer where they are long.")]
 Skip = Annotated[int, Field(ge=0, description="Rows to leave out: `next_skip` of the answer before.")]
-Points = Annotated[int, Field(ge=1, le=_MAX_POINTS, description="Sessions of each series at most.")]
+Points = Annotated[
+    int, Field(ge=1, le=_MAX_POINTS, description="Sessions of each series at most, the newest.")
+]
 Past = Annotated[str | None, Field(description="A date or a span: 2026-03-01, 12h, 30d.")]
-MatrixText = Annotated[str, Field(description="The matrix as YAML, as in docs/matrix.md.")]
+Name = Annotated[str | None, Field(description="Only those with this text in their name.")]
+Mine = Annotated[bool, Field(description="Only those that the caller submitted.")]
+Device = Annotated[str | None, Field(description="Only this device: an id or a label of list_devices.")]
+Model = Annotated[str | None, Field(description="Only this network, such as mobilenet_v2.")]
+Matrix = Annotated[int, Field(ge=1, lt=2**53, description="A matrix_id of list_matrices.")]
+Cell = Annotated[int, Field(ge=1, lt=2**53, description="A cell_id of speedups or show_matrix.")]
+Attempt = Annotated[
+    int, Field(ge=1, lt=2**53, description="An attempt_id, of explain_cell or of a problem in show_matrix.")
+]
+FailedOnly = Annotated[
+    bool,
+    Field(description="Only cells without a valid number, and those they are compared with; false: all."),
+]
+MatrixText = Annotated[
+    str,
+    Field(
+        description="The matrix as YAML. Every combination of the axes is a cell; an axis is model, "
+        "precision, format, backend or a flag of the harness (show_harness); model, precision and format are "
+        "those of list_variants. baseline says what cells are compared with. devices: all, or selectors. "
+        f"{_EXAMPLE}"
+    ),
+]
 
 
 class FarmTools:
@@ -60,7 +87,7 @@ class FarmTools:
     def list_devices(
         self,
         selector: Annotated[
-            str | None, Field(description="Only devices that fit, like soc:SM8*, android:14 or a name.")
+            str | None, Field(description="Only devices that fit, such as soc:SM8*, android:14 or a name.")
         ] = None,
         limit: Limit = _ROWS,
         skip: Skip = 0,
@@ -69,43 +96,53 @@ class FarmTools:
         selected = None if selector is None else set(self._farm.select_devices([selector]))
         views = (view for view in self._farm.devices() if selected is None or view.device_id in selected)
         rows = (view.model_dump(mode="json", include=_DEVICE_FIELDS) for view in views)
-        return _rows("devices", rows, limit, skip)
+        return page("devices", rows, limit, skip)
 
-    def list_variants(self, name: str | None = None, limit: Limit = _ROWS, skip: Skip = 0) -> Answer:
+    def list_variants(self, name: Name = None, limit: Limit = _ROWS, skip: Skip = 0) -> Answer:
         """List the model files of the farm, newest first, or those with a text in their name."""
-        return _rows("variants", self._farm.newest_variants(name=name, every=True), limit, skip)
+        return page("variants", self._farm.newest_variants(name=name, every=True), limit, skip)
 
-    def show_harness(self, name: str) -> Answer:
-        """Show a harness: its backends, its flags with their defaults, and its programs."""
-        return _document(self._farm.harness(name))
+    def show_harness(
+        self, name: Annotated[str, Field(description="Such as benchmark_model; a wrong one lists them.")]
+    ) -> Answer:
+        """Show a harness, which runs models on a device: its backends, flags with defaults, and programs."""
+        return document(self._farm.harness(name))
 
     def list_matrices(
         self,
-        name: str | None = None,
+        name: Name = None,
         since: Past = None,
-        mine: bool = False,
+        mine: Mine = False,
         limit: Limit = _ROWS,
         skip: Skip = 0,
     ) -> Answer:
         """List matrices, newest first: state, progress, and who submitted them."""
         found = self._farm.matrices(since=_past(since), name=name, mine=mine)
-        return _rows("matrices", found, limit, skip)
+        return page("matrices", found, limit, skip)
 
-    def show_matrix(self, matrix_id: int) -> Answer:
-        """Show a matrix: its progress on each device, its cells with their outcomes, and what is not run."""
-        return _document(self._farm.matrix(MatrixId(matrix_id)))
+    def show_matrix(self, matrix_id: Matrix, limit: Limit = _ROWS, skip: Skip = 0) -> Answer:
+        """Show a matrix: its progress on each device, what is not run, and its cells with their outcomes."""
+        view = self._farm.matrix(MatrixId(matrix_id))
+        cells = page("cell_list", self._farm.cells(view.matrix_id), limit, skip)
+        return document(view.model_copy(update={"cell_list": ()})) | cells
 
-    def why_waiting(self, matrix_id: int) -> Answer:
+    def why_waiting(self, matrix_id: Matrix) -> Answer:
         """Show what the pending jobs of a matrix wait for, and what helps."""
-        return _document(self._farm.matrix_waiting(MatrixId(matrix_id)))
+        return document(self._farm.matrix_waiting(MatrixId(matrix_id)))
 
     def speedups(
         self,
-        matrix_id: int | None = None,
-        device: str | None = None,
-        model: str | None = None,
-        baseline: str | None = None,
-        candidate: str | None = None,
+        matrix_id: Matrix | None = None,
+        device: Device = None,
+        model: Model = None,
+        baseline: Annotated[
+            str | None,
+            Field(description="Compare with the cell with these words in its label, planned or not."),
+        ] = None,
+        candidate: Annotated[
+            str | None,
+            Field(description="Only candidates with these words in their label, such as int8-core."),
+        ] = None,
         since: Past = None,
         limit: Limit = _ROWS,
         skip: Skip = 0,
@@ -122,14 +159,16 @@ class FarmTools:
             candidate=candidate,
             since=_past(since),
         )
-        return _rows("speedups", found, limit, skip)
+        return page("speedups", found, limit, skip)
 
     def history(
         self,
-        device: str | None = None,
-        model: str | None = None,
-        harness: str | None = None,
-        variant: str | None = None,
+        device: Device = None,
+        model: Model = None,
+        harness: Annotated[str | None, Field(description="Only this harness.")] = None,
+        variant: Annotated[
+            str | None, Field(description="Only variants with this text in their name.")
+        ] = None,
         since: Past = None,
         limit: Limit = _ROWS,
         skip: Skip = 0,
@@ -143,38 +182,38 @@ class FarmTools:
             device=device, model=model, harness=harness, variant=variant, since=_past(since)
         )
         rows = (_newest_points(view, points) for view in found)
-        return _rows("series", rows, limit, skip)
+        return page("series", rows, limit, skip)
 
     def regressions(
         self,
         since: Past = None,
-        device: str | None = None,
-        model: str | None = None,
-        every: bool = False,
+        device: Device = None,
+        model: Model = None,
+        every: Annotated[bool, Field(description="Improvements, too.")] = False,
         limit: Limit = _ROWS,
         skip: Skip = 0,
     ) -> Answer:
-        """List what became slower, since when and because of what; with `every` improvements, too."""
+        """List what became slower, since when and because of what."""
         found = self._farm.changes(since=_past(since), device=device, model=model, every=every)
-        return _rows("changes", found, limit, skip)
+        return page("changes", found, limit, skip)
 
-    def explain_cell(self, cell_id: int) -> Answer:
+    def explain_cell(self, cell_id: Cell) -> Answer:
         """Show everything that a comparison rests on: rounds, what is left out, files, device, conditions."""
-        return _document(self._farm.explain_cell(CellId(cell_id)))
+        return document(self._farm.explain_cell(CellId(cell_id)))
 
-    def show_attempt(self, attempt_id: int) -> Answer:
+    def show_attempt(self, attempt_id: Attempt) -> Answer:
         """Show one run on a device: command, outcome, quality, times, and the ends of what it printed."""
         view = self._farm.attempt(AttemptId(attempt_id))
-        document = _document(view.model_copy(update={"trace": None}))
-        for name in ("stdout", "stderr"):
-            text = (document["evidence"] or {}).get(name)
-            if isinstance(text, str) and len(text) > _STREAM_CHARACTERS:
-                document["evidence"][name] = f"...{text[-_STREAM_CHARACTERS:]}"
-        return document
+        answer = document(view.model_copy(update={"trace": None}))
+        evidence = answer.get("evidence", {})
+        for name in evidence.keys() & {"stdout", "stderr"}:
+            if len(evidence[name]) > _STREAM_CHARACTERS:
+                evidence[name] = f"...{evidence[name][-_STREAM_CHARACTERS:]}"
+        return answer
 
     def plan_matrix(self, matrix: MatrixText) -> Answer:
         """Show what a matrix would expand to: cells, jobs, devices and what cannot run. Queues nothing."""
-        return _document(self._farm.plan_matrix(read_matrix(matrix)))
+        return document(self._farm.plan_matrix(read_matrix(matrix)))
 
     def submit_matrix(
         self,
@@ -187,19 +226,19 @@ class FarmTools:
         if planned != jobs:
             hint = "call plan_matrix, and show the person what it says"
             raise InvalidInput(f"the plan has {planned} jobs, not {jobs}", hint=hint)
-        return _document(self._farm.submit_matrix(spec))
+        return document(self._farm.submit_matrix(spec))
 
-    def cancel_matrix(self, matrix_id: int) -> Answer:
+    def cancel_matrix(self, matrix_id: Matrix) -> Answer:
         """Cancel the unfinished jobs of a matrix of the caller; what is measured stays."""
         self._own(matrix_id)
-        return _document(self._farm.cancel_matrix(MatrixId(matrix_id)))
+        return document(self._farm.cancel_matrix(MatrixId(matrix_id)))
 
-    def rerun_matrix(self, matrix_id: int, failed: bool = True) -> Answer:
-        """Submit a matrix of the caller again: its cells without a valid number, or all of them."""
+    def rerun_matrix(self, matrix_id: Matrix, failed: FailedOnly = True) -> Answer:
+        """Submit a matrix of the caller again, as a new one."""
         self._own(matrix_id)
-        return _document(self._farm.rerun_matrix(MatrixId(matrix_id), failed=failed))
+        return document(self._farm.rerun_matrix(MatrixId(matrix_id), failed=failed))
 
-    def _own(self, matrix_id: int) -> MatrixView:
+    def _own(self, matrix_id: Matrix) -> MatrixView:
         """Return a matrix of the caller.
 
         Raises:
@@ -217,9 +256,6 @@ class FarmTools:
 
 def farm_server(farm: FarmClient, caller: CallerView) -> MCPServer[Any]:
     """Return a server with the tools that the role of the caller permits."""
-    server: MCPServer[Any] = MCPServer(
-        "benchfarm", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING"
-    )
     tools = FarmTools(farm, caller)
     looks: tuple[Callable[..., Answer], ...] = (
         *(tools.list_devices, tools.list_variants, tools.show_harness, tools.list_matrices),
@@ -229,43 +265,18 @@ def farm_server(farm: FarmClient, caller: CallerView) -> MCPServer[Any]:
     changes: tuple[Callable[..., Answer], ...] = (
         *(tools.submit_matrix, tools.cancel_matrix, tools.rerun_matrix),
     )
-    for look in looks:
-        server.tool(annotations=_LOOKS)(_reported(look))
+    permitted = [FarmTool.of(look, _LOOKS) for look in looks]
     if is_permitted(caller.role, Role.SUBMITTER):
-        for change in changes:
-            server.tool(annotations=_CHANGES)(_reported(change))
-    return server
-
-
-def _reported(tool: Callable[P, Answer]) -> Callable[P, Answer]:
-    """Return a tool whose errors have the farm's code and hint."""
-
-    @functools.wraps(tool)
-    def call(*args: P.args, **kwargs: P.kwargs) -> Answer:
-        try:
-            return tool(*args, **kwargs)
-        except FarmError as error:
-            raise ToolError(f"{error.message} (hint: {error.hint}) [{error.code}]") from error
-
-    return call
+        permitted += [FarmTool.of(change, _CHANGES) for change in changes]
+    return MCPServer(
+        "benchfarm", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING", tools=permitted
+    )
 
 
 def _past(text: str | None) -> datetime | None:
     return past_moment(text, option="since")
 
 
-def _document(view: object) -> Answer:
-    document: Answer = to_jsonable_python(view)
-    return document
-
-
 def _newest_points(view: SeriesHistory, most: int) -> Answer:
     newest = view.model_copy(update={"points": view.points[-most:]})
-    return _document(newest) | {"points_left_out": len(view.points) - len(newest.points)}
-
-
-def _rows(name: str, views: Iterable[object], limit: int, skip: int) -> Answer:
-    """Return a page of rows, and the place where the next one begins; null at the end."""
-    rows = list(islice(views, skip, skip + limit + 1))
-    next_skip = skip + limit if len(rows) > limit else None
-    return {name: [to_jsonable_python(row) for row in rows[:limit]], "next_skip": next_skip}
+    return document(newest) | {"points_left_out": len(view.points) - len(newest.points)}
