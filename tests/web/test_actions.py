@@ -213,6 +213,7 @@ def test_what_failed_is_measured_again_and_a_health_check_is_not(browsers: dict[
 def test_an_alarm_is_cleared_with_a_reason_only(browsers: dict[Role, httpx.Client]) -> None:
     browser = browsers[Role.OPERATOR]
     assert "mobilenet_v2 int8-core" in words_of(browser.get("/alarms/1/clear"))
+    assert '<a href="/changes/1">change 1</a>' in browser.get("/alarms").text
     assert browser.post("/alarms/1/clear", data={"reason": ""}).status_code == 422
     assert browser.post("/alarms/1/clear", data={"reason": "a new cable"}).status_code == 303
     assert "No alarm is open." in words_of(browser.get("/alarms"))

@@ -13,7 +13,6 @@ from farm.core.matrices.standing import Coverage
 from farm.core.operations.alarm import AlarmSubject
 from farm.database.tables import standing_matrices
 from farm.database.transaction import bind_tx
-from farm.services.matrices.standing.plan import plan_standing
 from farm.services.matrices.standing.sessions import (
     OVERDUE_AFTER,
     StandingSweep,
@@ -24,11 +23,10 @@ from farm.services.matrices.standing.sessions import (
 )
 from farm.services.matrices.standing.views import end, list_standing_summaries, standing_view
 from farm.store.operations import alarms as alarm_store
-from farm.wire.documents.matrices.plans import MatrixPlanView
 from farm.wire.documents.matrices.standing import StandingView, standing_spec
 from tests.support.farm.alarm_scan import Rounds
 from tests.support.farm.direct_calls import cancel_matrix
-from tests.support.farm.service_fixture import FarmRig, HostRig, ended, good_evidence
+from tests.support.farm.service_fixture import FarmRig, HostRig, ended
 
 NIGHT = timedelta(days=1)
 
@@ -95,19 +93,6 @@ def test_what_is_missing_is_queued_once(farm: FarmRig, host: HostRig) -> None:
     # People go first, and it is the work of who let it stand.
     assert farm.matrix(matrix_id).submitted_by == "ann"
     assert farm.rows("SELECT DISTINCT priority FROM jobs WHERE kind = 'benchmark'") == [{"priority": -10}]
-
-
-def test_a_cell_is_measured_when_all_of_its_rounds_are(farm: FarmRig, host: HostRig) -> None:
-    standing_id = stands(farm, rounds=5)
-    look(farm)
-    for number in range(12):
-        (assignment,) = host.exchange().assignments
-        assert counts(farm, standing_id) == {"queued": 4}, number
-        host.report(assignment.attempt_id, good_evidence(assignment))
-        host.clean(assignment)
-    assert {cell.reason for cell in coverage(farm, standing_id).uncovered} == {"3 of 5 jobs are over"}
-    host.run()
-    assert counts(farm, standing_id) == {"measured": 4}
 
 
 def test_a_new_file_makes_its_cells_missing_and_comes_with_its_baseline(farm: FarmRig, host: HostRig) -> None:
@@ -201,44 +186,6 @@ def test_skipped_cells_are_left_out_until_their_day_is_over(farm: FarmRig, host:
     assert look(farm) is None
     farm.clock.advance(NIGHT.total_seconds())
     assert {label for _, label in cells(farm, look(farm))} == {"float32 warmup=2", "int8-core warmup=2"}
-
-
-def test_one_that_stands_again_after_its_end_measures_only_what_is_missing(
-    farm: FarmRig, host: HostRig
-) -> None:
-    standing_id = stands(farm)
-    look(farm)
-    host.run()
-    farm.write(bind_tx(end, now=farm.clock.now()), standing_id)
-    assert look(farm) is None
-    farm.variant("int8-core", edition="another")
-    assert stands(farm) == standing_id
-    assert counts(farm, standing_id) == {"measured": 2, "missing": 2}
-
-
-def test_a_plan_says_what_standing_would_queue_and_stores_nothing(farm: FarmRig, host: HostRig) -> None:
-    data = matrix(
-        schedule="0 2 * * *",
-        skip=[{"cells": {"precision": "int8-core", "warmup": 2}, "reason": "BUG-12", "until": "2999-01-31"}],
-    )
-    spec = standing_spec(data)
-
-    def plan() -> MatrixPlanView:
-        return farm.read(bind_tx(plan_standing, now=farm.clock.now()), spec)
-
-    before = plan()
-    assert before.standing is not None
-    assert (before.cells, before.standing.missing) == (3, 3)
-    assert [(group.labels, group.reason) for group in before.rejected] == [
-        (("int8-core warmup=2",), "skipped until 2999-01-31: BUG-12")
-    ]
-    assert farm.read(list_standing_summaries) == []
-    farm.write(bind_tx(stand, now=farm.clock.now(), actor="user:ann"), spec)
-    look(farm)
-    after = plan().standing
-    assert after is not None
-    assert after.missing == 0
-    assert after.next_due_at == before.standing.next_due_at
 
 
 def test_a_cell_that_failed_is_not_tried_for_ever(farm: FarmRig, host: HostRig) -> None:
