@@ -153,13 +153,15 @@ def test_a_webhook_that_fails_says_why_and_no_secret() -> None:
         WebhookChannel(server.url).send(ALARM)
 
 
-def test_a_webhook_that_answers_in_drips_is_given_up_and_a_redirect_is_not_followed() -> None:
-    with web_server(0, 302) as server:
-        with pytest.raises(AlarmNotTakenError, match=r"^TimeoutError$"):
-            WebhookChannel(server.url, timeout_s=0.3).send(ALARM)
-        with pytest.raises(AlarmNotTakenError, match=r"^status 302$"):
-            WebhookChannel(server.url).send(ALARM)
-    assert len(server.bodies) == 2
+def test_a_webhook_that_answers_in_drips_is_given_up() -> None:
+    with web_server(0) as server, pytest.raises(AlarmNotTakenError, match="Timeout"):
+        WebhookChannel(server.url, timeout_s=0.3).send(ALARM)
+
+
+def test_a_redirect_of_a_webhook_is_not_followed() -> None:
+    with web_server(302) as server, pytest.raises(AlarmNotTakenError, match=r"^status 302$"):
+        WebhookChannel(server.url).send(ALARM)
+    assert len(server.bodies) == 1
 
 
 def test_a_mail_has_the_message_and_its_json() -> None:
