@@ -25,7 +25,7 @@ from farm.store.devices import devices
 from farm.store.devices import workload as device_workload
 from farm.store.devices.devices import Device, DeviceName, DeviceStatus
 from farm.store.devices.facts import known_devices
-from farm.store.devices.fleet import AlikeDevices, alike_among, first_alike, has_device, list_alike
+from farm.store.devices.fleet import AlikeDevices, alike_among, first_alike, ids_called, list_alike
 from farm.store.jobs import attempts
 from farm.store.jobs.jobs import find_open_check
 from farm.store.operations.event_log import last_events
@@ -155,27 +155,32 @@ def device_named(connection: Connection, name: str) -> Device:
         InvalidInput: several begin so.
     """
     found = devices.find_device(connection, DeviceId(name))
-    return found or devices.get_device(connection, _matching_id(connection, name))
+    return found or devices.get_device(connection, device_id_named(connection, name))
 
 
 def device_id_named(connection: Connection, name: str) -> DeviceId:
     """Return the id of the device that `device_named` returns; raises like it."""
-    own = DeviceId(name)
-    return own if has_device(connection, own) else _matching_id(connection, name)
+    match ids_called(connection, name):
+        case []:
+            return _id_with_prefix(connection, name)
+        case [device_id]:
+            return device_id
+        case _:
+            return DeviceId(name)
 
 
-def _matching_id(connection: Connection, name: str) -> DeviceId:
+def _id_with_prefix(connection: Connection, prefix: str) -> DeviceId:
     fleet = devices.list_device_names(connection)
-    exact = [own for own in fleet if name == own.label]
-    matches = exact or [own for own in fleet if _matches_prefix(own, name)]
-    match matches:
+    match [own for own in fleet if _matches_prefix(own, prefix)]:
         case [match]:
             return match.device_id
         case []:
             hint = f"known here: {_names(fleet)}" if fleet else "no phone was seen yet: docs/devices.md"
-            raise NotFound(f"no device `{name}`", hint=hint)
-        case _:
-            raise InvalidInput(f"`{name}` may be {_names(matches)}", hint="say more of the id, or the label")
+            raise NotFound(f"no device `{prefix}`", hint=hint)
+        case matches:
+            raise InvalidInput(
+                f"`{prefix}` may be {_names(matches)}", hint="say more of the id, or the label"
+            )
 
 
 @dataclass(slots=True, kw_only=True)

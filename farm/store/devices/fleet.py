@@ -101,9 +101,12 @@ def first_alike(connection: Connection, alike: AlikeDevices, *, limit: int) -> l
     return list(connection.execute(query).scalars())
 
 
-_EXISTS_QUERY = sa.select(devices.c.device_id).where(devices.c.device_id == sa.bindparam("device_id"))
+_NAME = sa.bindparam("name", type_=sa.Text())
+_CALLED_QUERY = sa.select(devices.c.device_id).where(
+    sa.or_(devices.c.device_id == _NAME, devices.c.label == _NAME)
+)
 
 
-def has_device(connection: Connection, device_id: DeviceId) -> bool:
-    """Return whether there is a device with this id."""
-    return connection.execute(_EXISTS_QUERY, {"device_id": device_id}).one_or_none() is not None
+def ids_called(connection: Connection, name: str) -> list[DeviceId]:
+    """Return the devices with this id or label: two where the id of one is the label of another."""
+    return list(connection.execute(_CALLED_QUERY, {"name": name}).scalars())

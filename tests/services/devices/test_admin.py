@@ -16,7 +16,7 @@ from farm.services.devices.admin import (
     retire,
     retirement_plan,
 )
-from farm.services.devices.views import device_named
+from farm.services.devices.views import device_id_named, device_named
 from farm.store.devices import devices
 from farm.store.devices import transitions as device_transitions
 from farm.wire.documents.devices import DeviceChange, DeviceDetail, LabelRequest, OperatorRequest, TagRequest
@@ -185,6 +185,14 @@ def test_a_phone_named_like_the_beginning_of_another_is_still_found(farm: FarmRi
     host.plug_in("phone-10")
     host.exchange()
     assert farm.read(device_named, "phone-1").device_id == "phone-1"
+
+
+def test_an_id_counts_where_another_phone_was_labelled_so_before(farm: FarmRig, host: HostRig) -> None:
+    label(farm, "phone-1", "phone-3")
+    assert farm.read(device_id_named, "phone-3") == "phone-1"
+    host.plug_in("phone-3")
+    host.exchange()
+    assert farm.read(device_id_named, "phone-3") == "phone-3"
 
 
 def test_a_label_names_one_phone_and_can_be_taken_away(farm: FarmRig, host: HostRig) -> None:

@@ -7,6 +7,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, MatrixId
 from farm.database.engine import Database
+from farm.store.devices.fleet import ids_called
 from farm.store.jobs.counts import tally_by_device
 from farm.store.jobs.finished_matrices import FinishedMatrices
 from farm.store.jobs.open_work import count_queued, count_running
@@ -15,6 +16,7 @@ from farm.store.matrices.candidates import page_of_devices
 from tests.store.query_plans.test_sqlite_query_plans import PHONE, plans
 
 ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
+    "a device by its id or its label": (lambda c: ids_called(c, PHONE), "MULTI-INDEX OR"),
     "queued jobs": (count_queued, "ix_jobs_queue (device_id>?)"),
     "live attempts": (count_running, "one_live"),
     "whether matrices are finished": (
