@@ -127,7 +127,7 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     ),
     "history --variant": (
         lambda c: trends.series_page(
-            c, device_id=PHONE, model="m", named=trends.NamePart("int8"), after=SeriesId(0), limit=9
+            c, device_id=PHONE, model="m", name_part="int8", after=SeriesId(0), limit=9
         ),
         "_newest",
     ),

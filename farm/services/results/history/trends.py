@@ -22,9 +22,8 @@ from farm.store.matrices.search import MatrixFilter, with_few_matches
 from farm.store.results.history.changes import SeriesMark, marks_of_series
 from farm.store.results.history.stale_points import MeasuredSession, pending_devices, pending_sessions
 from farm.store.results.history.trends import (
-    NamePart,
     SeriesIdentity,
-    TrendPoint,
+    SeriesPoint,
     TrendSeries,
     cells_of_points,
     identities_of_series,
@@ -89,7 +88,7 @@ def list_histories(
         device_id=device_id,
         model=model,
         harness=harness,
-        named=None if variant is None else NamePart(variant, except_on=devices or ()),
+        name_part=variant,
         which=which,
         except_on=devices or (),
         after=behind,
@@ -142,7 +141,7 @@ class _Histories:
     ) -> None:
         self._page = {own.series_id: own for own in page}
         measured = _current_points(connection, self._page, computed, since, which)
-        self._points: defaultdict[tuple[SeriesId, SeriesId | None], list[TrendPoint]] = defaultdict(list)
+        self._points: defaultdict[tuple[SeriesId, SeriesId | None], list[SeriesPoint]] = defaultdict(list)
         for point in measured:
             self._points[point.series_id, point.baseline_series_id].append(point)
         baselines = {series_id for _, series_id in self._points if series_id is not None}
@@ -170,7 +169,7 @@ class _Histories:
                 changes=tuple(SeriesChange.of(mark) for mark in self._changes[series_id, baseline_id]),
             )
 
-    def _baseline_setup(self, newest: TrendPoint) -> SeriesSetup | None:
+    def _baseline_setup(self, newest: SeriesPoint) -> SeriesSetup | None:
         if newest.baseline_series_id is None:
             return None
         identity = self._identities[newest.baseline_series_id]
@@ -187,7 +186,7 @@ class _Histories:
         }
 
     def _point_views(
-        self, measured: Iterable[TrendPoint], names: Mapping[FactsId, str]
+        self, measured: Iterable[SeriesPoint], names: Mapping[FactsId, str]
     ) -> Iterator[HistoryPoint]:
         before: _Versions | None = None
         for point in measured:
@@ -227,7 +226,7 @@ def _current_points(
     computed: Mapping[MeasuredSession, Sequence[SessionPoint]],
     since: datetime | None,
     which: MatrixFilter | None,
-) -> list[TrendPoint]:
+) -> list[SeriesPoint]:
     """Return the points of series that count, oldest first: the stored ones, and those that were computed."""
     stored = points_of_series(connection, series, since=since, which=which)
     due = [
@@ -241,11 +240,11 @@ def _current_points(
     ]
     cells = cells_of_points(connection, [point.cell_id for point in due]) if due else {}
     kept = [point for point in stored if (point.matrix_id, point.device_id) not in computed]
-    measured = [*kept, *(TrendPoint.of(point, cells[point.cell_id]) for point in due)]
+    measured = [*kept, *(SeriesPoint.of(point, cells[point.cell_id]) for point in due)]
     return sorted(measured, key=lambda point: (point.ended_at, point.cell_id))
 
 
-def _versions(point: TrendPoint, os: str | None) -> _Versions:
+def _versions(point: SeriesPoint, os: str | None) -> _Versions:
     versions: dict[VersionPart, object] = {
         VersionPart.FILE: point.variant_digest,
         VersionPart.PROGRAM: point.program_digest,
@@ -261,7 +260,7 @@ def _changed(before: _Versions, versions: _Versions) -> tuple[VersionPart, ...]:
 
 
 def _point_view(
-    point: TrendPoint, *, os: str | None, android: str | None, changed: tuple[VersionPart, ...]
+    point: SeriesPoint, *, os: str | None, android: str | None, changed: tuple[VersionPart, ...]
 ) -> HistoryPoint:
     speedup = None if point.baseline_ns is None else point.baseline_ns / point.time_ns
     low, high = session_interval(speedup, se_speedup=point.se_speedup, rounds=point.rounds)

@@ -79,7 +79,7 @@ class PointCell(NamedTuple):
     baseline_program_digest: Digest | None
 
 
-class TrendPoint(NamedTuple):
+class SeriesPoint(NamedTuple):
     """A point that counts, with what ran in its cell. A tuple, because a trend has hundreds."""
 
     cell_id: CellId
@@ -116,35 +116,33 @@ class TrendPoint(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class NamePart:
-    """A text in the label or the file's name at the newest point of a series, in any case."""
+#: Of a part of a pattern of LIKE.
+_ESCAPED = str.maketrans({character: f"/{character}" for character in "/%_"})
 
-    text: str
-    #: Devices whose series are returned whatever they are named: they have points that are not stored yet.
-    except_on: Collection[DeviceId] = ()
 
-    def condition(self, device_id: DeviceId | None) -> sa.ColumnElement[bool]:
-        """Return the condition on series: of a device, by the index of its newest points."""
-        named = (
-            sa.select(points.c.series_id)
-            .join(cells, cells.c.cell_id == points.c.cell_id)
-            .where(
-                is_set(points.c.newest),
-                sa.or_(
-                    cells.c.label.icontains(self.text, autoescape=True),
-                    sa.exists().where(
-                        variants.c.variant_id == cells.c.variant_id,
-                        variants.c.name.icontains(self.text, autoescape=True),
-                    ),
+def _is_named(*, of_device: bool) -> sa.ColumnElement[bool]:
+    """Return the condition that the label or the file's name at its newest point has the parameter `part`.
+
+    With `of_device`, by the index of the newest points of the device in the parameter `device_id`.
+    """
+    part = sa.bindparam("part", type_=sa.Text())
+    named = (
+        sa.select(points.c.series_id)
+        .join(cells, cells.c.cell_id == points.c.cell_id)
+        .where(
+            is_set(points.c.newest),
+            sa.or_(
+                cells.c.label.icontains(part, escape="/"),
+                sa.exists().where(
+                    variants.c.variant_id == cells.c.variant_id,
+                    variants.c.name.icontains(part, escape="/"),
                 ),
-            )
+            ),
         )
-        if device_id is None:
-            has_it: sa.ColumnElement[bool] = named.where(points.c.series_id == series.c.series_id).exists()
-        else:
-            has_it = series.c.series_id.in_(named.where(points.c.device_id == device_id))
-        return sa.or_(has_it, series.c.device_id.in_(list(self.except_on))) if self.except_on else has_it
+    )
+    if of_device:
+        return series.c.series_id.in_(named.where(points.c.device_id == sa.bindparam("device_id")))
+    return named.where(points.c.series_id == series.c.series_id).exists()
 
 
 def is_measured_in(series_id: sa.ColumnElement[int], which: MatrixFilter) -> sa.ColumnElement[bool]:
@@ -162,8 +160,11 @@ _IDENTITY = series.c["series_id", "model", "recipe", "backend", "settings", "har
 
 # Built once, as the queries below are: that takes longer than the answer.
 @cache
-def _page_query(*filters: str) -> sa.Select[Any]:
+def _page_query(*filters: str, is_named: bool) -> sa.Select[Any]:
     """Return the query of the series behind a parameter whose columns `filters` are parameters, too."""
+    conditions = [series.c[name] == sa.bindparam(name) for name in filters]
+    if is_named:
+        conditions.append(_is_named(of_device="device_id" in filters))
     return (
         sa.select(
             *_IDENTITY,
@@ -173,8 +174,7 @@ def _page_query(*filters: str) -> sa.Select[Any]:
             sa.func.coalesce(devices.c.virtual, sa.false()).label("virtual"),
         )
         .join(devices, devices.c.device_id == series.c.device_id)
-        .where(series.c.series_id > sa.bindparam("after"))
-        .where(*(series.c[name] == sa.bindparam(name) for name in filters))
+        .where(series.c.series_id > sa.bindparam("after"), *conditions)
         .order_by(series.c.series_id)
         .limit(sa.bindparam("limit", type_=sa.Integer))
     )
@@ -186,7 +186,7 @@ def series_page(
     device_id: DeviceId | None,
     model: str | None,
     harness: str | None = None,
-    named: NamePart | None = None,
+    name_part: str | None = None,
     which: MatrixFilter | None = None,
     except_on: Collection[DeviceId] = (),
     after: SeriesId,
@@ -194,18 +194,33 @@ def series_page(
 ) -> list[TrendSeries]:
     """Return the next series behind one, of a device, a model and a harness where they are given.
 
-    With `which`, only those that a matching matrix has points of, and all on the devices `except_on`.
+    Args:
+        connection: the database.
+        device_id: only of this device.
+        model: only of this model.
+        harness: only of this harness.
+        name_part: only with this text in the label or the file's name at the newest point, in any case.
+        which: only those that a matching matrix has points of.
+        except_on: devices with points that are not stored yet: `name_part` and `which` do not restrict them.
+        after: the one before.
+        limit: at most this many.
     """
     filters = {"device_id": device_id, "model": model, "harness": harness}
     given = {name: value for name, value in filters.items() if value is not None}
-    query = _page_query(*given)
-    if named is not None:
-        query = query.where(named.condition(device_id))
-    if which is not None:
-        is_measured = is_measured_in(series.c.series_id, which)
-        is_pending = series.c.device_id.in_(list(except_on))
-        query = query.where(sa.or_(is_measured, is_pending) if except_on else is_measured)
-    rows = connection.execute(query, {**given, "after": after, "limit": limit}).all()
+    is_named = name_part is not None
+    query = _page_query(*given, is_named=is_named and not except_on)
+    restrictions = [] if which is None else [is_measured_in(series.c.series_id, which)]
+    if except_on:
+        if is_named:
+            restrictions.append(_is_named(of_device=device_id is not None))
+        is_excepted = series.c.device_id.in_(list(except_on))
+        query = query.where(sa.or_(is_excepted, sa.and_(sa.true(), *restrictions)))
+    elif restrictions:
+        query = query.where(*restrictions)
+    values = {**given, "after": after, "limit": limit}
+    if name_part is not None:
+        values["part"] = name_part.translate(_ESCAPED)
+    rows = connection.execute(query, values).all()
     return [
         to_record(
             TrendSeries, row, device=to_record(SeriesDevice, row), identity=to_record(SeriesIdentity, row)
@@ -273,9 +288,9 @@ def cells_of_points(connection: Connection, cell_ids: Collection[CellId]) -> dic
 def _points_query(dialect_name: str) -> sa.Select[Any]:
     """Return the query of the points that count of the parameter `series`, with what ran in their cells."""
     own = is_key_listed(dialect_name, points.c.series_id, sa.bindparam("series", type_=sa.Text()))
-    columns = ((points.c if name in points.c else _CELL_COLUMNS)[name] for name in TrendPoint._fields)
+    columns = ((points.c if name in points.c else _CELL_COLUMNS)[name] for name in SeriesPoint._fields)
     return (
-        sa.select(*(column.label(name) for name, column in zip(TrendPoint._fields, columns, strict=True)))
+        sa.select(*(column.label(name) for name, column in zip(SeriesPoint._fields, columns, strict=True)))
         .select_from(_with_files(points.join(cells, cells.c.cell_id == points.c.cell_id)))
         .where(own, points.c.rounds > 0, points.c.replica == 1)
     )
@@ -287,10 +302,10 @@ def points_of_series(
     *,
     since: datetime | None = None,
     which: MatrixFilter | None = None,
-) -> list[TrendPoint]:
+) -> list[SeriesPoint]:
     """Return the points of series that count and are `within`."""
     query = _points_query(connection.dialect.name)
     for condition in within(points, until=None, since=since, which=which):
         query = query.where(condition)
     rows = connection.execute(query, {"series": json.dumps([*series_ids])}).all()
-    return [TrendPoint._make(row) for row in rows]
+    return [SeriesPoint._make(row) for row in rows]
