@@ -19,6 +19,7 @@ from farm.store.matrices.search import MatrixFilter, index_names, matrices_query
 from farm.store.operations.alarms import last_alarms_query
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView, RetractRequest, VersionPart
 from tests.services.results.history.test_latest_speedups import Unsteady, measured, register_program
+from tests.support.database.sent_statements import sent_to
 from tests.support.farm.points import compute_points
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
 
@@ -172,7 +173,13 @@ def test_a_version_that_changed_is_marked_at_the_first_point_that_has_it(
     assert farm.read(list_histories, after=histories[0].series_id, limit=1) == histories[1:]
     with pytest.raises(NotFound, match="no model"):
         farm.read(list_histories, model="mobilenet_v3")
-    assert farm.read(list_histories, harness="speed_benchmark_torch") == histories
+    with sent_to(farm.database.engine) as sent:
+        assert farm.read(list_histories) == histories
+        statements = len(sent)
+        named = {"model": "mobilenet_v2", "harness": "speed_benchmark_torch"}
+        assert farm.read(list_histories, **named) == histories
+    # Names are checked where nothing is found.
+    assert len(sent) == 2 * statements
     with pytest.raises(NotFound, match="no harness `speed_benchmark_torhc`") as unknown:
         farm.read(list_histories, harness="speed_benchmark_torhc")
     assert unknown.value.hint == "did you mean `speed_benchmark_torch`?"
