@@ -21,12 +21,13 @@ from benchfarm.imports import Imports
 from benchfarm.run import Run
 from benchfarm.run_spec import model_spec, past_time, program_matrix, read_spec
 from benchfarm.selection import select_views
+from benchfarm.tracebacks import with_short_tracebacks
 from farm.cli.shell.address import connect_to, farm_url
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import CellId, JobId, MatrixId
 from farm.core.base.setting_values import SettingValue
 from farm.core.base.spec_errors import name_hint
-from farm.core.errors import InvalidInput, NotFound
+from farm.core.errors import InvalidInput, NotFound, SelectorEmpty
 from farm.core.results.history.recorded_change import ChangeCause, ChangeState
 from farm.wire.documents.access import CallerView
 from farm.wire.documents.devices import DeviceView
@@ -45,6 +46,7 @@ Devices = str | DeviceView | DeviceFrame | Sequence[str | DeviceView]
 Past = datetime | str
 
 
+@with_short_tracebacks
 class Farm:
     """One farm, as one caller.
 
@@ -359,6 +361,9 @@ class Farm:
         words = [each for each in listed if isinstance(each, str)]
         ids = [str(each.device_id) for each in listed if isinstance(each, DeviceView)]
         found = [str(view.device_id) for view in self.devices(*words)] if words else []
+        if not ids and not found:
+            hint = "None means all active devices that are present"
+            raise SelectorEmpty("`devices` is empty: no device would run anything", hint=hint)
         return tuple(dict.fromkeys([*ids, *found]))
 
 

@@ -8,6 +8,7 @@ from benchfarm.frames.frame import Frame
 from benchfarm.frames.samples import Samples
 from benchfarm.frames.speedup_frame import SpeedupFrame
 from benchfarm.progress import progress_html, wait_with_progress
+from benchfarm.tracebacks import with_short_tracebacks
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import AttemptId, CellId, MatrixId
 from farm.wire.documents.matrices.matrices import AttemptView, CellView, JobView, MatrixView, Rejection
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from benchfarm.farm import Farm
 
 
+@with_short_tracebacks
 class Run:
     """One matrix. Its state is that of the last answer of the farm.
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import inspect
+import traceback
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -253,3 +255,26 @@ def test_the_same_calls_can_be_awaited(measured: MeasuredFarm) -> None:
             assert (await begun.cancel()).is_done
 
     asyncio.run(ask())
+
+
+def test_no_device_is_not_every_device(measured: MeasuredFarm) -> None:
+    with pytest.raises(SelectorEmpty, match="`devices` is empty"):
+        measured.farm.run("mobilenet_v2/float32/torchscript", devices=[])
+
+
+@pytest.mark.parametrize(
+    "call", [lambda farm: farm.matrix(999_999), lambda _: Farm("http://127.0.0.1:1").whoami()]
+)
+def test_a_traceback_is_the_line_of_the_caller_with_the_error_and_its_hint(
+    measured: MeasuredFarm, call: Callable[[Farm], object]
+) -> None:
+    with pytest.raises(FarmError) as raised:
+        call(measured.farm)
+    lines = "".join(traceback.format_exception(raised.value)).splitlines()
+    assert len(lines) < 20
+    assert lines[-1].startswith("hint: ")
+
+
+def test_an_argument_of_a_wrong_type_is_named(measured: MeasuredFarm) -> None:
+    with pytest.raises(InvalidInput, match="matrix_id: must be a whole number"):
+        measured.farm.matrix("first")  # type: ignore[arg-type]

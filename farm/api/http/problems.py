@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from farm.core.base.validation_messages import constraint_message
 from farm.core.errors import (
     ArtifactExpired,
     AuthError,
@@ -147,9 +148,18 @@ def _on_farm_error(_request: Request, error: Exception) -> Response:
 
 def _on_invalid_request(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    places = [f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()]
-    title, detail = "The request makes no sense as written.", "; ".join(places)
+    title, detail = "The request makes no sense as written.", invalid_values(error)
     return problem_response(problem_of_caller(422, title, detail, hint=_API_HINT))
+
+
+def invalid_values(error: RequestValidationError) -> str:
+    """Return what is wrong in a request: `matrix_id: must be a whole number; name: must not be empty`."""
+    texts = []
+    for problem in error.errors():
+        kind, *place = problem["loc"]
+        text = constraint_message(problem["type"], problem["msg"], problem.get("ctx", {}))
+        texts.append(f"{'.'.join(map(str, place or [kind]))}: {text}")
+    return "; ".join(texts)
 
 
 def on_http_error(request: Request, error: Exception) -> Response:

@@ -10,8 +10,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from farm.api.http.authentication import authenticated_caller
-from farm.api.http.problems import on_http_error, problem_document, problem_of_caller
-from farm.core.base.validation_messages import constraint_message
+from farm.api.http.problems import invalid_values, on_http_error, problem_document, problem_of_caller
 from farm.core.errors import FarmError, NotFound
 from farm.web.http.rendering import respond
 from farm.web.http.templates import TEMPLATES
@@ -70,13 +69,9 @@ def error_page(request: Request, problem: Problem, *, query: str = "") -> Respon
 
 
 def _invalid_address(error: RequestValidationError) -> Problem:
-    places = [
-        f"{problem['loc'][-1]}: {constraint_message(problem['type'], problem['msg'], problem.get('ctx', {}))}"
-        for problem in error.errors()
-    ]
     return problem_of_caller(
         422,
         "This address is not one of a page.",
-        "; ".join(places),
+        invalid_values(error),
         hint="follow the links of the pages, or correct the address",
     )
