@@ -1,11 +1,12 @@
 """The state of a cell of a matrix: what came of it, in five words that exclude each other."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from farm.core.base.ids import AttemptId
 from farm.core.jobs.job import JobState
+from farm.core.matrices.matrix import RejectedCells, group_rejected
 from farm.core.runs.measurement import COUNTED, CellState, Outcome
 from farm.presentation.labels import device_name
 from farm.presentation.text import plural, with_attempt
@@ -91,13 +92,12 @@ def alike_reasons(reasons: Iterable[tuple[str, int]]) -> list[tuple[str, str]]:
     ]
 
 
-def rejections_by_reason(rejections: Iterable[Rejection]) -> Mapping[str, list[str]]:
-    """Return the cells that do not run by their reason: `int8 vulkan`, `int8 vulkan on phone-1`."""
-    cells: dict[str, list[str]] = {}
-    for own in rejections:
-        device = f" on {device_name(own)}" if own.device_id else ""
-        cells.setdefault(own.reason, []).append(own.label + device)
-    return cells
+def rejected_cells(rejections: Iterable[Rejection]) -> Sequence[RejectedCells]:
+    """Return the cells that do not run, by reason and devices."""
+    return group_rejected(
+        (own.kind, own.reason, "", own.label, device_name(own) if own.device_id else None)
+        for own in rejections
+    )
 
 
 def refusal_text(cell: CellOutcome) -> str:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Protocol
 
 from farm.core.devices.device import Blocker, Presence
@@ -61,6 +62,17 @@ class StateClass(StrEnum):
     DOWN = "down"
 
 
+#: In the same order.
+STATE_TEXT: Mapping[StateClass, str] = MappingProxyType(
+    {
+        StateClass.BUSY: "running",
+        StateClass.FREE: "free",
+        StateClass.WAITS: "not available",
+        StateClass.DOWN: "needs attention",
+    }
+)
+
+
 def device_groups(fleet: Iterable[tuple[Blocked, int]]) -> Sequence[tuple[StateClass, str, int]]:
     """Return class, words and number of devices in each state, those that work first.
 
@@ -81,13 +93,17 @@ def device_groups(fleet: Iterable[tuple[Blocked, int]]) -> Sequence[tuple[StateC
 def device_group(device: Blocked) -> tuple[StateClass, str]:
     """Return the class of a device's state, and its words."""
     first = device.blocked_by[0] if device.blocked_by else None
+    if first == Blocker.PENDING and device.job_id is None:
+        return StateClass.WAITS, _BLOCKER_TEXT[Blocker.PENDING]
     if first is None:
-        return StateClass.FREE, "free"
-    if first == Blocker.BUSY or device.job_id is not None:
-        return StateClass.BUSY, "running"
-    if first in (Blocker.SESSION_NOT_LIVE, Blocker.NOT_ONLINE, Blocker.HEALTH_BAD):
-        return StateClass.DOWN, "needs attention"
-    return StateClass.WAITS, _BLOCKER_TEXT[first] if first == Blocker.PENDING else "not available"
+        kind = StateClass.FREE
+    elif first == Blocker.BUSY or device.job_id is not None:
+        kind = StateClass.BUSY
+    elif first in (Blocker.SESSION_NOT_LIVE, Blocker.NOT_ONLINE, Blocker.HEALTH_BAD):
+        kind = StateClass.DOWN
+    else:
+        kind = StateClass.WAITS
+    return kind, STATE_TEXT[kind]
 
 
 def is_found(view: DeviceView, text: str, state: StateClass | None) -> bool:

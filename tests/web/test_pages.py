@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from farm.core.base.units import ratio_text
 from farm.presentation.trends import csv_lines
+from farm.web.http.templates import prose_html
 from farm.web.pages import matrices, overview
 from farm.wire.base import MAX_LIST_PAGE
 from farm.wire.documents.results.history import SeriesHistory
@@ -88,6 +89,13 @@ def test_text_of_people_is_escaped(pages: PageFarm) -> None:
         answer = pages.http.get(path)
         assert "<script>alert" not in answer.text
         assert HOSTILE in "".join(parsed(answer.text).text)
+
+
+def test_commands_in_a_text_are_shown_as_code_and_all_else_is_escaped(pages: PageFarm) -> None:
+    answer = pages.http.get("/matrices/999999", headers={"Accept": "text/html"})
+    assert "<code>farm matrix list</code> shows them all" in answer.text
+    assert prose_html("`<b>` & one") == "<code>&lt;b&gt;</code> &amp; one"
+    assert prose_html("a ` that is alone, <b>") == "a ` that is alone, &lt;b&gt;"
 
 
 @pytest.mark.parametrize(
@@ -201,7 +209,7 @@ def test_a_program_that_asks_for_an_unknown_address_gets_a_problem_document(page
 @pytest.mark.parametrize(
     ("path", "name", "typed", "hint"),
     [
-        ("/history", "model", "mobilnet_v2", "did you mean `mobilenet_v2`?"),
+        ("/history", "model", "mobilnet_v2", "did you mean  mobilenet_v2 ?"),
         ("/history", "since", "soon", "write it like"),
         ("/speedups", "candidate", "int9", "known here"),
         ("/speedups", "at", "soon", "write it like"),
@@ -264,7 +272,8 @@ def test_the_points_of_a_history_are_a_file_of_csv(pages: PageFarm) -> None:
 
 def test_a_matrix_says_why_its_jobs_wait(pages: PageFarm) -> None:
     words = words_of(pages.http.get(f"/matrices/{pages.queued}"))
-    assert "10 jobs wait for virtual-1" in words
+    assert "10 jobs wait for virtual-1: no job is queued ahead" in words
+    assert "is next" not in words, "the same again, in other words"
 
 
 def test_each_page_of_devices_says_why_their_jobs_wait(

@@ -1,5 +1,6 @@
 """A matrix as submitted, and its cells on devices."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -258,6 +259,39 @@ class RejectedCell:
     rejection: RejectionKind
     reason: str
     hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectedCells:
+    """Cells that do not run for the same reason, on the same devices."""
+
+    kind: RejectionKind
+    reason: str
+    hint: str
+    labels: Sequence[str]
+    #: Empty: on every device.
+    devices: Sequence[str]
+
+
+def group_rejected(
+    cells: Iterable[tuple[RejectionKind, str, str, str, str | None]],
+) -> Sequence[RejectedCells]:
+    """Group cells by the reason for which they do not run, and by the devices where they do not.
+
+    Args:
+        cells: kind, reason, hint, label and device of each; without a device it is so on every one.
+    """
+    devices_by_cell: defaultdict[tuple[RejectionKind, str, str, str], list[str]] = defaultdict(list)
+    for kind, reason, hint, label, device in cells:
+        devices_by_cell[kind, reason, hint, label] += [] if device is None else [device]
+    labels_by_reason: defaultdict[tuple[RejectionKind, str, str, tuple[str, ...]], list[str]]
+    labels_by_reason = defaultdict(list)
+    for (kind, reason, hint, label), devices in devices_by_cell.items():
+        labels_by_reason[kind, reason, hint, tuple(devices)].append(label)
+    return [
+        RejectedCells(kind=kind, reason=reason, hint=hint, labels=labels, devices=devices)
+        for (kind, reason, hint, devices), labels in labels_by_reason.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

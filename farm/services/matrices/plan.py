@@ -12,7 +12,7 @@ from farm.core.devices.remediation import MESSAGE_BY_BLOCKER
 from farm.core.devices.selector import closest_mismatch
 from farm.core.matrices.blocks import BLOCK_CANDIDATES, start_count_by_cell
 from farm.core.matrices.estimate import Estimate, EstimateBasis, RunHistory, RunKind
-from farm.core.matrices.matrix import Cell, MatrixSpec, RejectedCell, cell_label_by_axes
+from farm.core.matrices.matrix import Cell, MatrixSpec, cell_label_by_axes, group_rejected
 from farm.core.models.variant import Manifest, variant_name
 from farm.services.devices.views import waiting_reasons
 from farm.services.matrices.cell_series import series_by_cell, series_settings
@@ -60,7 +60,7 @@ def plan_expanded(
         baseline=None if spec.baseline is None else dict(spec.baseline),
         devices=planned,
         left_out=_excluded_devices(expanded),
-        rejected=_groups(expansion.rejected, varying, _labels(expanded)),
+        rejected=_rejected(expanded),
         uncompared=_uncompared_cells(expanded, label_by_index),
         device_s=sum(device.device_s for device in planned),
         max_device_s=sum(device.max_device_s for device in planned),
@@ -186,24 +186,21 @@ def _excluded_devices(expanded: MatrixExpansion) -> tuple[ExcludedDevice, ...]:
     )
 
 
-def _groups(
-    rejected: Sequence[RejectedCell], varying: frozenset[str], labels: Mapping[DeviceId, str | None]
-) -> tuple[RejectedGroup, ...]:
-    groups: defaultdict[tuple[object, ...], list[RejectedCell]] = defaultdict(list)
-    for cell in rejected:
-        groups[cell.rejection, cell.reason, cell.hint].append(cell)
-    ids_by_group = {
-        key: tuple(dict.fromkeys(cell.device_id for cell in own if cell.device_id is not None))
-        for key, own in groups.items()
-    }
+def _rejected(expanded: MatrixExpansion) -> tuple[RejectedGroup, ...]:
+    names = {device.device_id: device.label or device.device_id for device in expanded.devices}
+    groups = group_rejected(
+        (cell.rejection, cell.reason, cell.hint, label, cell.device_id)
+        for cell in expanded.expansion.rejected
+        for label in [cell_label_by_axes(cell.key, expanded.varying)]
+    )
     return tuple(
         RejectedGroup.of(
-            own[0],
-            labels=tuple(dict.fromkeys(cell_label_by_axes(cell.key, varying) for cell in own)),
-            device_ids=ids_by_group[key],
-            device_names=tuple(labels.get(device_id) or device_id for device_id in ids_by_group[key]),
+            group,
+            rejection=group.kind,
+            device_ids=tuple(map(DeviceId, group.devices)),
+            device_names=tuple(names[DeviceId(device_id)] for device_id in group.devices),
         )
-        for key, own in groups.items()
+        for group in groups
     )
 
 

@@ -14,7 +14,7 @@ from farm.core.models.declared_inputs import input_text
 from farm.core.operations.role import Role, is_permitted
 from farm.core.results.history.change_text import effect_text, percent_text
 from farm.presentation import text
-from farm.presentation.cell_state import alike_reasons, rejections_by_reason
+from farm.presentation.cell_state import alike_reasons, rejected_cells
 from farm.presentation.jobs.attempt import control_text
 from farm.presentation.speedup_blocks import (
     group_name,
@@ -46,7 +46,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "alike": alike_reasons,
         "axis_ms": axis_ms,
-        "by_reason": rejections_by_reason,
+        "rejected_cells": rejected_cells,
         "age": lambda at: age_element(at, datetime.now(UTC)),
         "counts": text.counts_text,
         "duration": text.duration_or_nothing,
@@ -57,6 +57,7 @@ def _environment() -> Environment:
         "local_time": text.local_time_text,
         "merged": text.merged_fields,
         "other_work": other_work_text,
+        "prose": prose_html,
         "quantity": quantity_text,
         "ratio": ratio_text,
         "shown_baseline": shown_baseline,
@@ -98,6 +99,15 @@ def age_element(at: datetime, now: datetime) -> Markup:
     else:
         words = f"{minutes // 60} h" if minutes < 2 * 24 * 60 else f"{minutes // (24 * 60)} days"
     return Markup('<time class="age" datetime="{}">{}</time>').format(at.isoformat(), words)
+
+
+def prose_html(prose: str) -> Markup:
+    """Return a text as HTML, with what stands between backticks as code."""
+    parts = prose.split("`")
+    if len(parts) % 2 == 0:
+        return Markup.escape(prose)
+    code = Markup("<code>{}</code>")
+    return Markup().join(code.format(part) if place % 2 else part for place, part in enumerate(parts))
 
 
 def _with_value(query: str, **values: object) -> str:

@@ -13,6 +13,7 @@ from farm.core.base.spec_errors import name_hint
 from farm.core.errors import InvalidInput
 from farm.database.transaction import Tx
 from farm.presentation.device_state import (
+    STATE_TEXT,
     StateClass,
     device_group,
     device_state_text,
@@ -73,6 +74,7 @@ async def get_devices(
         title="Devices",
         find=find,
         state=state,
+        states=STATE_TEXT,
         after=after,
     )
 

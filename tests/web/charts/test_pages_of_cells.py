@@ -10,14 +10,14 @@ import pytest
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId
 from farm.core.runs.measurement import CellState
-from farm.presentation.cell_state import alike_reasons, cell_state, rejections_by_reason
+from farm.presentation.cell_state import alike_reasons, cell_state
 from farm.services.matrices import views
 from farm.services.matrices.cell_views import CellLine
 from farm.web.http.templates import TEMPLATES
 from farm.web.http.verdict_marks import state_mark
 from farm.web.pages import matrices
 from farm.web.pages.matrices import CellGrid, cell_grid
-from farm.wire.documents.matrices.matrices import CellView, Rejection
+from farm.wire.documents.matrices.matrices import CellView
 from tests.web.conftest import PageFarm, words_of
 from tests.web.questions.reading import read_page
 
@@ -140,18 +140,3 @@ def test_reasons_that_differ_in_their_quantities_only_are_one() -> None:
         ("exit code 1", "2x"),
         ("exit code 134", "1x"),
     ]
-
-
-def test_cells_that_do_not_run_are_listed_by_their_reason() -> None:
-    rejections = [
-        Rejection.model_construct(label=label, device_id=device, device_label=None, reason=reason)
-        for label, device, reason in (
-            ("int8 vulkan", None, "made for cpu"),
-            ("int8 gpu", "phone-1", "no GPU"),
-            ("float32 vulkan", None, "made for cpu"),
-        )
-    ]
-    assert rejections_by_reason(rejections) == {
-        "made for cpu": ["int8 vulkan", "float32 vulkan"],
-        "no GPU": ["int8 gpu on phone-1"],
-    }

@@ -281,7 +281,7 @@ QUESTIONS = (
         in_json=lambda alarms: str(alarms[0]["message"]),
         in_python=lambda farm: farm.client.alarms()[0].message,
         path="/alarms",
-        on_page=lambda page: starting(page.items, "regression: change 1 ").split(" `farm")[0],
+        on_page=lambda page: starting(page.items, "regression: change 1 ").split(" farm ")[0],
     ),
     Question(
         text="Which Android has virtual-1?",
@@ -340,7 +340,7 @@ QUESTIONS = (
         in_json=lambda alarms: str(alarms[0]["message"]),
         in_python=lambda farm: farm.client.alarms(since=ten_years_ago(), limit=1)[0].message,
         path="/alarms?since=10y",
-        on_page=lambda page: starting(page.items, "regression: change 1 ").split(" `farm")[0],
+        on_page=lambda page: starting(page.items, "regression: change 1 ").split(" farm ")[0],
     ),
     Question(
         text="How many times as fast is float32 as int8-core, which no matrix planned?",

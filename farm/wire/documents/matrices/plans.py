@@ -90,7 +90,7 @@ class ExcludedDevice(Wire):
 
 
 class RejectedGroup(Wire):
-    """Cells that would get no jobs for the same reason."""
+    """Cells that would get no jobs for the same reason, on the same devices."""
 
     rejection: RejectionKind
     reason: str
