@@ -10,10 +10,10 @@ const clock = (at, step) => new Date(at).toISOString().slice(0, step < 864e5 ? 1
 
 const draw = (figure) => {
 	const { plot, values, unit } = figure.dataset, names = values.split(" ");
-	const rows = [...document.getElementById(plot).rows].filter((row) => names[0] in row.dataset);
-	rows.sort((a, b) => a.dataset.at - b.dataset.at);
+	const rows = [...document.getElementById(plot).rows].filter((row) => names[0] in row.dataset)
+		.sort((a, b) => a.dataset.at - b.dataset.at);
 	if (rows.length < 2) return;
-	const data = ["at", ...names].map((name) => rows.map(({ dataset }) => (name in dataset ? +dataset[name] : null)));
+	const columns = ["at", ...names], data = columns.map((name) => rows.map(({ dataset }) => (name in dataset ? +dataset[name] : null)));
 	const [at, , lows, highs] = data;
 
 	const marks = (u) => {
@@ -37,7 +37,7 @@ const draw = (figure) => {
 		ctx.setLineDash([3, 3]);
 		rows.forEach(({ dataset: { versions } }, index) => {
 			const from = x(at[index]);
-			if (versions) line("quiet", from, top, from, top + height);
+			versions && line("quiet", from, top, from, top + height);
 			name(from, versions, "quiet");
 		});
 		ctx.setLineDash([]);
@@ -64,21 +64,18 @@ const draw = (figure) => {
 		height,
 		ms: 1,
 		padding: [45, 16, 0, 0],
-		tzDate: (at) => uPlot.tzDate(new Date(at), "Etc/UTC"),
+		tzDate: (at) => uPlot.tzDate(new Date(at), "UTC"),
 		cursor: { y: false, sync: { key: plot } },
 		axes: [
 			{ ...axis, space: 84, values: (u, splits, index, space, step) => splits.map((at) => clock(at, step)) },
 			{ ...axis, size: 70, values: (u, splits) => splits.map((value) => +value.toPrecision(4) + unit) },
 		],
-		series: [
-			{ label: "at", value: cell("at") },
-			...names.map((label, index) => ({
-				label,
-				class: label,
-				value: cell(label),
-				...(!index && { stroke: () => colour("accent"), width: 1.25, points: { show: 1, size: 6 } }),
-			})),
-		],
+		series: columns.map((label, index) => ({
+			label,
+			class: label,
+			value: cell(label),
+			...(index == 1 && { stroke: () => colour("accent"), width: 1.25, points: { show: 1, size: 6 } }),
+		})),
 		hooks: { drawAxes: [marks] },
 	};
 	const chart = new uPlot(options, data, box);
@@ -86,7 +83,7 @@ const draw = (figure) => {
 	box.onkeydown = (event) => {
 		const { min, max } = chart.scales.x, first = at[0], size = max - min;
 		const [factor, shift] =
-			{ "+": [0.5, 0.25], "-": [2, -0.5], ArrowLeft: [1, -0.25], ArrowRight: [1, 0.25], Escape: [1e9, 0] }[event.key] || [];
+			{ "+": [.5, .25], "-": [2, -.5], ArrowLeft: [1, -.25], ArrowRight: [1, .25], Escape: [1e9, 0] }[event.key] || [];
 		if (!factor) return;
 		event.preventDefault();
 		const last = at.at(-1), span = Math.min(factor * size, last - first);
@@ -96,14 +93,13 @@ const draw = (figure) => {
 };
 
 const drawAll = () => {
-	const old = charts.filter(({ root }) => !root.isConnected);
-	charts = charts.filter(({ root }) => root.isConnected);
 	document.querySelectorAll("[data-plot]:not(.plotted)").forEach(draw);
-	for (const chart of old) {
+	charts = charts.filter((chart) => {
 		const { min, max } = chart.scales.x, [at] = chart.data;
+		if (chart.root.isConnected) return 1;
 		chart.destroy();
 		if (min > at[0] || max < at.at(-1)) zoom(chart, min, max);
-	}
+	});
 };
 addEventListener("htmx:afterSwap", drawAll);
 addEventListener("resize", () => charts.forEach((chart) => chart.setSize({ width: chart.root.parentNode.clientWidth, height })));

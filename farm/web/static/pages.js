@@ -1,21 +1,20 @@
-const by = (id) => document.getElementById(id);
-let source, missed;
+let source, missed, old, held;
 
 const parts = (selector = "[data-live]") => [...document.querySelectorAll(selector)];
+const stops = ({ target }) => parts(`#${target.id} :is(a,summary,[tabindex])`);
 const refresh = (selector) => parts(selector).forEach((part) => htmx.trigger(part, "changed"));
 const state = (on) => {
-	const mark = by("live"), text = by("live-text"), now = on ? "on" : "off";
-	if (!mark || mark.dataset.state === now) return;
+	const [mark, text] = parts("#live,#live-text"), now = on ? "on" : "off";
+	if (!mark || mark.dataset.state == now) return;
 	mark.dataset.state = now;
 	if (text) text.textContent = on ? "live" : "not live since " + new Date().toTimeString().slice(0, 5);
 };
 const stale = (is) => {
-	by("stale").hidden = !is;
-	if (is) state();
+	parts("#stale")[0].hidden = !is;
+	is && state();
 };
 const close = () => {
-	source?.close();
-	source = null;
+	source = source?.close();
 	state();
 };
 const open = () => {
@@ -25,7 +24,7 @@ const open = () => {
 		state(true);
 		stale();
 		if (missed) refresh();
-		missed = true;
+		missed = 1;
 	};
 	source.onmessage = ({ data }) => refresh(JSON.parse(data).map((key) => `[data-live~=${CSS.escape(key)}]`).join());
 	source.onerror = () => {
@@ -37,7 +36,7 @@ const open = () => {
 };
 
 setInterval(() => {
-	for (const at of document.querySelectorAll(".age")) {
+	for (const at of parts(".age")) {
 		const min = ~~Math.max(0, (Date.now() - new Date(at.dateTime)) / 6e4);
 		at.textContent = min < 60 ? min + " min" : min < 2880 ? ~~(min / 60) + " h" : ~~(min / 1440) + " days";
 	}
@@ -45,8 +44,16 @@ setInterval(() => {
 
 const events = {
 	visibilitychange: () => (document.hidden ? close() : open()),
-	"htmx:responseError": ({ detail }) => detail.xhr.status === 401 && stale(true),
-	"htmx:afterSwap": () => stale(),
+	"htmx:responseError": ({ detail }) => detail.xhr.status == 401 && stale(true),
+	"htmx:beforeSwap": (event) => {
+		old = stops(event);
+		held = old.indexOf(document.activeElement);
+	},
+	"htmx:afterSwap": (event) => {
+		stale();
+		stops(event).forEach((stop, at) => (stop.parentNode.open ||= old[at]?.parentNode.open));
+		stops(event)[held]?.focus({ preventScroll: true });
+	},
 	pagehide: close,
 	pageshow: open,
 };

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.support.farm.http_farm import http_farm
 from tests.support.farm.service_fixture import phone
 from tests.web.browser.conftest import visit
+from tests.web.conftest import PageFarm
 
 
 def test_a_device_that_is_plugged_in_appears_without_a_reload(browser: Browser, tmp_path: Path) -> None:
@@ -26,3 +28,26 @@ def test_a_device_that_is_plugged_in_appears_without_a_reload(browser: Browser, 
             assert tab.complaints == []
         finally:
             context.close()
+
+
+@pytest.mark.long
+def test_a_part_that_is_sent_again_keeps_the_focus_and_what_is_open(
+    browser: Browser, pages: PageFarm
+) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 500})
+    try:
+        tab = visit(context, pages.url)
+        tab.open("/history")
+        table = tab.page.locator("#part-trends details").nth(1)
+        table.locator("summary").press("Enter")
+        place = table.locator("summary").bounding_box()
+        tab.page.evaluate("document.querySelectorAll('details').forEach((one) => { one.dataset.old = ''; })")
+        tab.page.evaluate("htmx.trigger(document.getElementById('part-trends'), 'changed')")
+        expect(tab.page.locator("#part-trends details[data-old]")).to_have_count(0)
+        assert table.get_attribute("open") is not None
+        expect(table.locator("summary")).to_be_focused()
+        assert tab.page.locator("#part-trends details[open]").count() == 1
+        assert table.locator("summary").bounding_box() == place
+        assert tab.complaints == []
+    finally:
+        context.close()
