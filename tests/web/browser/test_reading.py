@@ -182,3 +182,19 @@ def test_filters_leave_room_for_numbers_on_a_narrow_screen(browser: Browser, pag
         assert tab.page.evaluate("document.documentElement.scrollWidth") <= 360
     finally:
         context.close()
+
+
+@pytest.mark.long
+def test_why_a_run_failed_and_its_time_are_on_a_narrow_screen(browser: Browser, pages: PageFarm) -> None:
+    cells = pages.http.get(f"/api/v1/matrices/{pages.broken}").json()["cell_list"]
+    failed = next(cell["cell_id"] for cell in cells if cell["problems"])
+    context = browser.new_context(viewport={"width": 360, "height": 800})
+    try:
+        tab = visit(context, pages.url)
+        tab.open(f"/cells/{failed}")
+        for part in (".runs .result .quiet", ".runs thead .number"):
+            box = tab.page.locator(part).first.bounding_box()
+            assert box is not None
+            assert box["x"] + box["width"] <= 360
+    finally:
+        context.close()
