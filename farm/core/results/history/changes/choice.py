@@ -17,6 +17,22 @@ _SHARE_OF_WIDER = 0.5
 _FALSE_DISCOVERIES = 0.01
 
 
+#: After a change without a version, the same series or device drifts on for so many days without another.
+_DRIFT_DAYS = 120
+
+
+class Moved(NamedTuple):
+    """A change that was told, and that no version explains."""
+
+    size: float
+    day: int
+    is_drift: bool
+
+    def may_go_on(self, size: float, day: int) -> bool:
+        """Return whether a change on a day may be this one that goes on."""
+        return self.size * size > 0 and day - self.day < _DRIFT_DAYS
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """A change that may be told."""

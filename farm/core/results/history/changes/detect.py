@@ -9,12 +9,12 @@ import numpy as np
 
 from farm.core.results.history.changes.breaks import Catalog, VersionBreak
 from farm.core.results.history.changes.candidates import CandidateFinder
-from farm.core.results.history.changes.choice import Candidate, significance, strongest
+from farm.core.results.history.changes.choice import Candidate, Moved, significance, strongest
 from farm.core.results.history.changes.groups import groups_of
 from farm.core.results.history.changes.levels import DeviceLevels
 from farm.core.results.history.changes.points import Cause, Change, Point
 from farm.core.results.history.changes.ratios import RatioHistory
-from farm.core.results.history.changes.scans import Moved, ScanFinder
+from farm.core.results.history.changes.scans import ScanFinder
 
 #: After a drift was told, so many sessions are the new reference.
 _KEPT_OF_DRIFT = 5
@@ -65,7 +65,6 @@ class Detector:
             measured = {self._catalog.row(point) for point in wave}
             if number == 0:
                 self._ratios.pool()
-                self._levels.pool()
             told += self._changes(day, sorted(rows), sorted(devices), measured)
         return told
 
@@ -160,10 +159,13 @@ class Detector:
             self._scans.told_by_row[row] = (candidate.size, tick)
             if not candidate.is_absolute:
                 self._begin_level(row, tick, candidate, day)
-        if candidate.cause is not Cause.DRIFT:
-            for device, rows in by_device.items():
+        is_drift = candidate.cause is Cause.DRIFT
+        for device, rows in by_device.items():
+            if is_drift and candidate.is_absolute:
+                self._scans.drift_by_device[device] = Moved(candidate.size, day, is_drift)
+            if candidate.is_absolute or not is_drift:
                 tick = min(candidate.tick_by_row[row] for row in rows)
-                self._levels.adjust(np.array(rows), device, tick, candidate.size)
+                self._levels.adjust(np.array(rows), device, tick, candidate.size, is_drift=is_drift)
         names = sorted(catalog.series[row].name for row in candidate.tick_by_row)
         is_one = len(names) == 1
         return Change(

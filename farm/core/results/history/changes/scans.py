@@ -3,18 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from farm.core.results.history.changes.breaks import Catalog
-from farm.core.results.history.changes.candidates import (
-    PLANNED_ABSOLUTE,
-    SHARE_OF_STEP,
-    TOGETHER,
-    CandidateFinder,
-)
-from farm.core.results.history.changes.choice import Candidate
+from farm.core.results.history.changes.candidates import SHARE_OF_STEP, TOGETHER, CandidateFinder
+from farm.core.results.history.changes.choice import Candidate, Moved
 from farm.core.results.history.changes.differences import Difference, pooled
 from farm.core.results.history.changes.groups import (
     Group,
@@ -25,20 +19,23 @@ from farm.core.results.history.changes.groups import (
     others_of,
     own_steps,
 )
-from farm.core.results.history.changes.levels import SESSIONS, DeviceLevels
+from farm.core.results.history.changes.levels import LATEST_OF_DRIFT, SESSIONS, DeviceLevels
 from farm.core.results.history.changes.noise import Floats
 from farm.core.results.history.changes.points import BASELINE, Cause
 from farm.core.results.history.changes.ratios import RatioHistory, Scan
+from farm.core.results.history.changes.wander import Shift
 
 #: Least scores of a scan: so high, because each session of each series or device is a look.
 SCAN = 4.7
 #: Of series that share a baseline: one session of it moves all of them.
 SCAN_BASELINE = 5.2
+#: Of a drift of a device, which a level that wanders far and slowly resembles.
+SCAN_DEVICE_DRIFT = 5.2
 LEAST_DEVICE_STEP = 0.025
+#: Levels age by some percent a year.
+LEAST_DEVICE_DRIFT = 0.04
 #: A step that takes so many sessions to be found is more probably a drift.
 _SLOW_STEP = 8
-#: After a change without a version, the same series drifts on for so many days without another one.
-_DRIFT_DAYS = 120
 #: A break explains a scan's change within so many sessions of it.
 _NEAR_SESSIONS = 3
 #: A program that is new is tested for so many sessions before a device is blamed.
@@ -50,14 +47,6 @@ _OTHERS_SCORE = 2.5
 _OTHERS_SHARE = 0.5
 #: Others that move with what was found, with such a score, may have moved for the same reason.
 _BESIDE_SCORE = 1.0
-
-
-class Moved(NamedTuple):
-    """A change of a ratio that no version explains."""
-
-    size: float
-    day: int
-    is_drift: bool
 
 
 class ScanFinder:
@@ -73,6 +62,8 @@ class ScanFinder:
         self.day_by_tick: list[int] = [0]
         #: By the series in whose ratios it shows: the last change without a version.
         self.moved_by_row: dict[int, Moved] = {}
+        #: By device: the last drift of its level.
+        self.drift_by_device: dict[int, Moved] = {}
         #: By series: size and tick of the last change of its time.
         self.told_by_row: dict[int, tuple[float, int]] = {}
 
@@ -95,37 +86,42 @@ class ScanFinder:
         """Return the devices whose level moved."""
         if not devices:
             return []
-        steps = self._levels.scan(np.array(devices))
-        strong = (np.abs(steps.z) >= SCAN) & (np.abs(steps.size) >= LEAST_DEVICE_STEP)
-        return [device for device, is_strong in zip(devices, strong, strict=True) if is_strong]
+        shifts = zip(devices, self._levels.scan(np.array(devices)), strict=True)
+        return [device for device, shift in shifts if _is_strong(shift)]
 
     def of_device(self, device: int) -> list[Candidate]:
         """Return the change of everything on a device, unless only a part of it moved."""
         catalog, levels = self._catalog, self._levels
-        steps = levels.scan(np.array([device]))
-        size, length = float(steps.size[0]), levels.sessions_since(device, int(steps.length[0]))
+        (shift,) = levels.scan(np.array([device]))
+        size, length = shift.size, shift.length
+        drift = self.drift_by_device.get(device)
+        if drift is not None and drift.may_go_on(size, self.day_by_tick[-1]):
+            return []
         tick = int(levels.ticks[device, -length])
         members = catalog.rows_by_device[device]
-        own = levels.own_steps(np.array(members), device, tick)
+        own = levels.own_steps(
+            np.array(members), device, tick, newest=LATEST_OF_DRIFT if shift.is_drift else None
+        )
         is_known = ~np.isnan(own)
         moved = np.sign(size) * own >= SHARE_OF_STEP * abs(size)
         # What was told of a part of the series moves the level of their device, too.
         moved &= ~np.array([self._is_told_at(row, device, tick, size) for row in members])
         ticks = dict.fromkeys(members, tick)
         is_all = is_known.any() and moved[is_known].mean() >= TOGETHER
-        is_all = is_all and self._finder.ratios_stayed(ticks, size)
-        if not is_all or abs(levels.step_score(device, length)) < PLANNED_ABSOLUTE:
+        if not is_all or not self._finder.ratios_stayed(ticks, size):
             return []
         found = Candidate(
-            cause=Cause.DEVICE,
+            cause=Cause.DRIFT if shift.is_drift else Cause.DEVICE,
             scope={"device": catalog.devices[device]},
             tick_by_row=ticks,
             day=self.day_by_tick[tick],
-            z=float(steps.z[0]),
+            z=shift.z,
             size=size,
-            threshold=SCAN,
+            threshold=SCAN_DEVICE_DRIFT if shift.is_drift else SCAN,
             is_absolute=True,
         )
+        if shift.is_drift:
+            return [found]
         for known in catalog.breaks_of_most([row for row, has in zip(members, is_known, strict=True) if has]):
             first = min(
                 (row for row in members if row in known.tick_by_row), key=known.tick_by_row.__getitem__
@@ -149,8 +145,7 @@ class ScanFinder:
             ticks, (earlier, later) = self._levels.ticks[device], sorted((first, tick))
             return int(((ticks >= earlier) & (ticks < later)).sum()) <= _NEAR_SESSIONS
         moved = self.moved_by_row.get(row)
-        since = self.day_by_tick[-1] - _DRIFT_DAYS
-        return moved is not None and moved.is_drift and moved.size * size > 0 and moved.day > since
+        return moved is not None and moved.is_drift and moved.may_go_on(size, self.day_by_tick[-1])
 
     def of_row(self, row: int, day: int) -> list[Candidate]:
         """Return the changes that the scan of one series may show: its own, or that of a group."""
@@ -270,10 +265,7 @@ class ScanFinder:
         A step may follow a step, but not a drift: on its way, a drift is a step beside its beginning.
         """
         told = [self.moved_by_row[row] for row in rows if row in self.moved_by_row]
-        goes_on = [
-            (is_slow or moved.is_drift) and day - moved.day < _DRIFT_DAYS and z * moved.size > 0
-            for moved in told
-        ]
+        goes_on = [(is_slow or moved.is_drift) and moved.may_go_on(z, day) for moved in told]
         return 2 * sum(goes_on) >= len(rows)
 
     def _moved_alike(self, found: Candidate, rows: Sequence[int]) -> bool:
@@ -388,6 +380,12 @@ class ScanFinder:
             and abs(int((ticks >= known.tick_by_row[row]).sum()) - length) <= _NEAR_SESSIONS + length // 3
             for known in self._catalog.breaks_of(row)
         )
+
+
+def _is_strong(shift: Shift) -> bool:
+    """Return whether a step or a drift of a device is large and sure enough to be told."""
+    score, size = (SCAN_DEVICE_DRIFT, LEAST_DEVICE_DRIFT) if shift.is_drift else (SCAN, LEAST_DEVICE_STEP)
+    return abs(shift.z) >= score and abs(shift.size) >= size
 
 
 def _newest_of(found: Candidate) -> int | None:

@@ -6,36 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from farm.core.results.history.changes.noise import (
-    MAD_TO_SIGMA,
-    Bools,
-    Floats,
-    Ints,
-    normal_scores,
-    row_medians,
-)
+from farm.core.results.history.changes.noise import MAD_TO_SIGMA, Bools, Floats, normal_scores, row_medians
 
-#: A correlation is estimated over so many sessions, and over so many days at least.
-_SESSIONS_APART = (1, 2, 4, 8, 16)
-_DAYS_APART = (0, 1, 2, 3, 5, 9, 17, 33)
-_LEAST_PAIRS = 7
-#: Another process is taken if its squared misfit is less than this share.
-_BETTER = 0.6
-_CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.995)
-_SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
-#: No level is believed to be free of noise of its sessions: a share of the variance.
-_LEAST_NOISE = 0.02
-#: Variance of a session that does not exist, in that of the process.
-_ABSENT = 1e6
-#: The usual spread of log variances over devices, and how many devices that counts as.
-_USUAL_EXCESS = 0.18
-_USUAL_DEVICES = 4.0
-_DEGREES = (3.0, 60.0)
-#: Before steps are known, the process tells their spread as well as so many.
-_UNKNOWN_DEGREES = 8.0
+#: Before anything is known, the standard deviation of a session.
+UNKNOWN_SIGMA = 0.03
 _LEAST_SPREAD = 0.002
-#: The median absolute deviation of normal values knows as much as so many of them.
-_EFFICIENCY = 0.37
+#: Variance of a session that does not exist, in that of the process.
+_ABSENT = 1e9
 #: A step of one device is judged by all of these processes: correlation after a day, share of the variance.
 _SHAPES = np.array(
     [
@@ -46,150 +23,18 @@ _SHAPES = np.array(
 #: What a farm says of the process of one device counts as so many sessions at most, and of its size as few.
 _MOST_OF_FARM = 100.0
 _DEGREES_OF_FARM = 4.0
+#: Of a form that is a level, too: less is none.
+_LEAST_INFORMATION = 1e-9
+#: Steps so many sessions ago are compared with each other, and with drifts that began so many days ago.
+_STEP_SESSIONS = (*range(1, 9), *range(10, 21, 2), *range(23, 33, 3), 36, 40, 45, 50)
+_DRIFT_DAYS = (10.0, 14.0, 20.0, 28.0, 40.0, 60.0)
+#: Sessions before either, at least.
+_LEAST_BEFORE = 15
 #: Sessions of a device before it says something.
 _LEAST_SESSIONS = 15
-#: Scores are scaled by their outliers, moderated by so many without.
-_CLIP = 3.0
-_PRIOR_SCORES = 20.0
 #: A device was away if it has no session for more days than this, and than so many times as usual.
 _AWAY_DAYS = 10
 _AWAY_TIMES = 8
-
-
-class Wander(NamedTuple):
-    """How levels wander without a change: an Ornstein-Uhlenbeck process, and noise of each session."""
-
-    #: Correlation of the process after a day.
-    correlation: float
-    #: Share of the process in the variance.
-    share: float
-    #: Standard deviation of both, in log units.
-    sigma: float
-
-    @property
-    def shape(self) -> tuple[float, float]:
-        """Return what weights of sessions depend on."""
-        return self.correlation, self.share
-
-
-UNKNOWN_WANDER = Wander(0.5, 0.5, 0.03)
-
-
-def estimated_wander(levels: Floats, days: Floats, is_known: Bools, previous: Wander) -> Wander:
-    """Estimate how levels wander, by a robust variogram over days.
-
-    Args:
-        levels: a row per device, a column per session.
-        days: of the sessions.
-        is_known: whether the device had the session.
-        previous: kept, unless another fits much better.
-    """
-    known = np.where(is_known, levels, np.nan)
-    differences, apart = [], []
-    for distance in _SESSIONS_APART:
-        differences.append(np.abs(known[:, distance:] - known[:, :-distance]))
-        apart.append(days[:, distance:] - days[:, :-distance])
-    all_differences, all_apart = np.concatenate(differences, axis=1), np.concatenate(apart, axis=1)
-    variogram, distances = [], []
-    for least, below in zip(_DAYS_APART, (*_DAYS_APART[1:], np.inf), strict=True):
-        is_in = (all_apart >= least) & (all_apart < below) & ~np.isnan(all_differences)
-        middle, counts = row_medians(np.where(is_in, all_differences, np.nan))
-        able = counts >= _LEAST_PAIRS
-        if able.any():
-            variogram.append(float(np.median(middle[able])) ** 2)
-            distances.append(float(all_apart[able][is_in[able]].mean()))
-    if len(variogram) < 3 or max(variogram) <= 0:
-        return previous
-    observed = np.log(np.array(variogram) + 1e-12)
-
-    def scaled(correlation: float, share: float) -> tuple[float, Wander]:
-        shape = 1.0 - correlation ** np.array(distances)
-        ratio = observed - np.log(2.0 * (share * shape + 1.0 - share + _LEAST_NOISE))
-        sigma = MAD_TO_SIGMA * float(np.exp(ratio.mean() / 2))
-        return float(((ratio - ratio.mean()) ** 2).sum()), Wander(correlation, share, sigma)
-
-    misfit, best = min(scaled(correlation, share) for correlation in _CORRELATIONS for share in _SHARES)
-    misfit_before, rescaled = scaled(*previous.shape)
-    return best if misfit < _BETTER * misfit_before else rescaled
-
-
-def steps(
-    levels: Floats, days: Floats, is_known: Bools, afters: Sequence[int], process: Wander
-) -> tuple[Floats, Floats]:
-    """Return the best linear estimates of steps before the last sessions of each row, and standard errors.
-
-    Generalized least squares with an unknown level and the covariance of the process over days; errors are in
-    standard deviations of the process and its noise.
-
-    Args:
-        levels: a row per device, newest session last.
-        days: of the sessions.
-        is_known: whether the session exists.
-        afters: numbers of sessions after a step: a row of the results for each.
-        process: how the levels wander.
-    """
-    count = levels.shape[1]
-    apart = np.abs(days[:, :, None] - days[:, None, :])
-    covariance = process.share * process.correlation**apart
-    diagonal = np.arange(count)
-    noise = 1.0 - process.share + _LEAST_NOISE
-    covariance[:, diagonal, diagonal] += np.where(is_known, noise, _ABSENT)
-    design = np.column_stack([np.ones(count), *(diagonal >= count - after for after in afters)])
-    solved = np.linalg.solve(covariance, np.broadcast_to(design, (len(levels), *design.shape)))
-    products = np.einsum("wj,nwk->jkn", design, solved)
-    projected = np.einsum("nwk,nw->kn", solved, np.where(is_known, levels, 0.0))
-    step = np.arange(1, design.shape[1])
-    level, both, own = products[0, 0], products[0, 1:], products[step, step]
-    determinant = level * own - both**2
-    size: Floats = (level * projected[1:] - both * projected[0]) / determinant
-    return size, np.sqrt(level / determinant)
-
-
-class Spread(NamedTuple):
-    """The standard deviation of steps without a change, and the degrees of freedom it counts as."""
-
-    sigma: Floats
-    degrees: Floats
-
-
-def spread_of(process: Wander) -> Spread:
-    """Return the spread that follows from a process, before any steps are known."""
-    return Spread(np.array(process.sigma), np.array(_UNKNOWN_DEGREES))
-
-
-def pooled_spread(middles: Floats, counts: Ints) -> Spread:
-    """Return what devices say of the spread of one of them, from their median absolute steps.
-
-    The degrees of freedom are few where devices differ. They follow from how much the variances of devices
-    differ beyond chance, as in Smyth (2004): trigamma(d / 2), of which 2 / d + 2 / d² is an approximation.
-    """
-    sigma = np.maximum(middles * MAD_TO_SIGMA, _LEAST_SPREAD)
-    own = np.maximum(_EFFICIENCY * counts, 1.0)
-    observed = float(np.var(np.log(sigma**2), ddof=1)) if len(sigma) > 1 else 0.0
-    excess = max(observed - float(np.mean(2.0 / own + 2.0 / own**2)), 0.0)
-    excess = (_USUAL_DEVICES * _USUAL_EXCESS + len(sigma) * excess) / (_USUAL_DEVICES + len(sigma))
-    degrees = (1.0 + np.sqrt(1.0 + 2.0 * excess)) / excess
-    least, most = _DEGREES
-    return Spread(np.array(np.median(sigma)), np.array(np.clip(degrees, least, min(most, own.sum()))))
-
-
-def moderated_spread(past: Floats, usual: Spread, shared: Floats) -> Spread:
-    """Return the spread of earlier steps, moderated by what others say.
-
-    Args:
-        past: steps along the last axis; NaN where there is none.
-        usual: what others say.
-        shared: sessions that each step shares with the next ones.
-    """
-    middle, counts = row_medians(np.abs(past))
-    own = np.where(counts > 0, middle * MAD_TO_SIGMA, 0.0)
-    weight = _EFFICIENCY * counts / shared
-    variance = (usual.degrees * usual.sigma**2 + weight * own**2) / (usual.degrees + weight)
-    sigma = np.maximum(np.sqrt(variance), _LEAST_SPREAD)
-    scores = np.nan_to_num(np.clip(past / sigma[..., None], -_CLIP, _CLIP))
-    squares = (scores**2).sum(axis=-1) / shared
-    outliers = np.maximum((_PRIOR_SCORES + squares) / (_PRIOR_SCORES + counts / shared), 1.0)
-    return Spread(sigma * np.sqrt(outliers), usual.degrees + weight)
 
 
 class Processes(NamedTuple):
@@ -202,13 +47,14 @@ class Processes(NamedTuple):
 
 
 #: Before anything is known.
-UNKNOWN_PROCESSES = Processes(np.zeros(len(_SHAPES)), np.full(len(_SHAPES), UNKNOWN_WANDER.sigma))
+UNKNOWN_PROCESSES = Processes(np.zeros(len(_SHAPES)), np.full(len(_SHAPES), UNKNOWN_SIGMA))
 
 
-def _products(signals: Floats, days: Floats, is_known: Bools) -> tuple[Floats, Floats]:
-    """Return the products of signals by the inverse covariance of each process, and its log determinant.
+def _products(signals: Floats, days: Floats, is_known: Bools) -> tuple[Floats, Floats, Floats]:
+    """Return products of signals by the inverse covariance of each process, and its log determinant.
 
-    A Kalman filter over days makes values that are independent; their products are summed.
+    A Kalman filter over days makes values that are independent; their products are summed. What a signal is
+    before its first value that is not 0 adds nothing.
 
     Args:
         signals: of some devices: by device, signal and session, oldest first.
@@ -216,27 +62,36 @@ def _products(signals: Floats, days: Floats, is_known: Bools) -> tuple[Floats, F
         is_known: whether the device had the session.
 
     Returns:
-        Products by device, process, signal and signal; determinants by device and process.
+        Products of the first two signals with all, by device, process, signal and signal; of each with
+        itself; determinants by device and process.
     """
     correlation, share = _SHAPES.T
     devices, count, sessions = signals.shape
+    first = (signals != 0.0).any(axis=0).argmax(axis=1)
+    first[:2] = 0
+    order = np.argsort(first, kind="stable")
+    signals, begun = signals[:, order], np.searchsorted(first[order], np.arange(sessions), side="right")
+    kept = correlation ** np.diff(days, axis=1, prepend=days[:, :1]).T[..., None]
+    noise = np.where(is_known.T[..., None], 1.0 - share, _ABSENT)
+    added = share * (1.0 - kept**2)
     variance = np.broadcast_to(share, (devices, len(share)))
+    totals = np.empty(noise.shape)
     state = np.zeros((devices, len(share), count))
-    products = np.zeros((*state.shape, count))
-    determinant = np.zeros((devices, len(share)))
-    for at in range(sessions):
-        if at:
-            kept = correlation ** (days[:, at] - days[:, at - 1])[:, None]
-            state = state * kept[..., None]
-            variance = share + kept**2 * (variance - share)
-        total = variance + 1.0 - share
-        known = is_known[:, at, None]
-        surprise = np.where(known[..., None], signals[:, None, :, at] - state, 0.0)
-        products += surprise[..., None, :] * (surprise / total[..., None])[..., None]
-        determinant += np.where(known, np.log(total), 0.0)
-        state = state + (variance / total)[..., None] * surprise
-        variance = np.where(known, variance * (1.0 - share) / total, variance)
-    return products, determinant
+    products, squares = np.zeros((devices, len(share), 2, count)), np.zeros(state.shape)
+    for at, active in enumerate(begun):
+        now = state[..., :active]
+        now *= kept[at, ..., None]
+        variance = added[at] + kept[at] ** 2 * variance
+        total = totals[at] = variance + noise[at]
+        surprise = signals[:, None, :active, at] - now
+        scaled = surprise / total[..., None]
+        products[..., :active] += surprise[..., :2, None] * scaled[..., None, :]
+        squares[..., :active] += surprise * scaled
+        now += variance[..., None] * scaled
+        variance = variance * noise[at] / total
+    determinant = np.where(is_known.T[..., None], np.log(totals), 0.0).sum(axis=0)
+    back = np.argsort(order)
+    return products[..., back], squares[..., back], determinant
 
 
 def processes(levels: Floats, days: Floats, is_known: Bools) -> Processes:
@@ -253,13 +108,66 @@ def processes(levels: Floats, days: Floats, is_known: Bools) -> Processes:
         return UNKNOWN_PROCESSES
     counts, is_known = counts[able], is_known[able]
     known = np.where(is_known, levels[able], 0.0)
-    products, determinant = _products(np.stack([known, np.ones(known.shape)], axis=1), days[able], is_known)
+    signals = np.stack([known, np.ones(known.shape)], axis=1)
+    products, _, determinant = _products(signals, days[able], is_known)
     squares = products[..., 0, 0] - products[..., 0, 1] ** 2 / products[..., 1, 1]
     squares = np.maximum(squares, _LEAST_SPREAD**2)
     rest = counts[:, None] - 1.0
     likelihood = -0.5 * (determinant + np.log(products[..., 1, 1]) + rest * np.log(squares))
     total = likelihood.sum(axis=0) * min(1.0, _MOST_OF_FARM / float(counts.sum()))
     return Processes(total - total.max(), np.median(np.sqrt(squares / rest), axis=0))
+
+
+class Estimates(NamedTuple):
+    """Sizes of changes of some devices, by device and form, whatever their processes may be."""
+
+    size: Floats
+    variance: Floats
+    #: Degrees of freedom of the variance, by device.
+    degrees: Floats
+    #: Log likelihood with the change, over all processes.
+    likelihood: Floats
+
+    @property
+    def z(self) -> Floats:
+        """Return the standard normal scores."""
+        return normal_scores(self.size / np.sqrt(self.variance), self.degrees[:, None])
+
+
+def estimates(levels: Floats, days: Floats, is_known: Bools, forms: Floats, usual: Processes) -> Estimates:
+    """Return the sizes of changes in the levels of devices, whatever the process of each may be.
+
+    Generalized least squares under each process, weighted by how well it explains the sessions with a change
+    between them: a change that is there does not look like a restless device.
+
+    Args:
+        levels: a row per device, newest session last.
+        days: of the sessions.
+        is_known: whether the device had the session.
+        forms: the share of a change that each session has, by device and form.
+        usual: what other devices say.
+    """
+    known = np.where(is_known, levels, 0.0)
+    signals = np.concatenate([known[:, None], np.ones((len(levels), 1, levels.shape[1])), forms], axis=1)
+    products, squares, determinant = _products(signals, days, is_known)
+    (square, mean), level = products[..., 0, :2].transpose(2, 0, 1), products[..., 1, 1]
+    late = products[..., 1, 2:]
+    own = np.maximum(squares[..., 2:] - late**2 / level[..., None], _LEAST_INFORMATION)
+    both = products[..., 0, 2:] - (mean / level)[..., None] * late
+    rest = (square - mean**2 / level)[..., None] - both**2 / own
+    degrees = is_known.sum(axis=1) - 2.0 + _DEGREES_OF_FARM
+    rest = np.maximum(rest, 0.0) + _DEGREES_OF_FARM * usual.sigma[:, None] ** 2
+    each = usual.likelihood[:, None] - 0.5 * (
+        determinant[..., None] + np.log(level[..., None] * own) + degrees[:, None, None] * np.log(rest)
+    )
+    most = each.max(axis=1, keepdims=True)
+    weights = np.exp(each - most)
+    total = weights.sum(axis=1, keepdims=True)
+    weights /= total
+    sizes, variances = both / own, rest / degrees[:, None, None] / own
+    size = (weights * sizes).sum(axis=1)
+    variance = (weights * (variances + (sizes - size[:, None]) ** 2)).sum(axis=1)
+    return Estimates(size, variance, degrees, (most + np.log(total))[:, 0])
 
 
 class Step(NamedTuple):
@@ -278,30 +186,60 @@ class Step(NamedTuple):
 def step_of_any_process(levels: Floats, days: Floats, after: int, usual: Processes) -> Step:
     """Return the step before the latest sessions of a device, whatever its own process may be.
 
-    Generalized least squares under each process, weighted by how well it explains the sessions with a step
-    between them: a step that is there does not look like a restless device.
-
     Args:
         levels: of the sessions, oldest first.
         days: of them.
         after: sessions since the step.
         usual: what other devices say.
     """
-    count = len(levels)
-    signals = np.stack([levels, np.ones(count), np.where(np.arange(count) < count - after, 0.0, 1.0)])
-    products, determinant = _products(signals[None], days[None], np.ones((1, count), dtype=bool))
-    (square, mean, moved), (_, level, late), (_, _, own) = products[0].transpose(1, 2, 0)
-    own = own - late**2 / level
-    both = moved - mean * late / level
-    squares = square - mean**2 / level - both**2 / own
-    degrees = count - 2.0 + _DEGREES_OF_FARM
-    squares = np.maximum(squares, 0.0) + _DEGREES_OF_FARM * usual.sigma**2
-    likelihood = usual.likelihood - 0.5 * (determinant[0] + np.log(level * own) + degrees * np.log(squares))
-    weights = np.exp(likelihood - likelihood.max())
-    weights /= weights.sum()
-    sizes, variances = both / own, squares / degrees / own
-    size = float(weights @ sizes)
-    return Step(size, float(weights @ (variances + (sizes - size) ** 2)), degrees)
+    form = np.where(np.arange(len(levels)) < len(levels) - after, 0.0, 1.0)
+    is_known = np.ones((1, len(levels)), dtype=bool)
+    found = estimates(levels[None], days[None], is_known, form[None, None], usual)
+    return Step(float(found.size[0, 0]), float(found.variance[0, 0]), float(found.degrees[0]))
+
+
+class Shift(NamedTuple):
+    """What explains the latest sessions of a device best: a step, or a drift that goes on."""
+
+    z: float
+    size: float
+    #: Sessions since it began.
+    length: int
+    is_drift: bool
+
+
+def shifts(levels: Floats, days: Floats, is_known: Bools, usual: Processes) -> list[Shift]:
+    """Return the step or the drift of each device that explains its sessions best.
+
+    Args:
+        levels: a row per device, newest session last.
+        days: of the sessions.
+        is_known: whether the device had the session.
+        usual: what other devices say.
+    """
+    age = np.arange(levels.shape[1])[::-1]
+    since = (days[:, -1:] - days)[:, None]
+    ramps = np.maximum(1.0 - since / np.array(_DRIFT_DAYS)[:, None], 0.0)
+    at_once = np.where(age < np.array(_STEP_SESSIONS)[:, None], 1.0, 0.0)
+    forms = np.concatenate([np.broadcast_to(at_once, (len(levels), *at_once.shape)), ramps], axis=1)
+    found = estimates(levels, days, is_known, forms, usual)
+    before = (is_known[:, None] & (forms == 0.0)).sum(axis=2)
+    best = np.where(before >= _LEAST_BEFORE, found.likelihood, -np.inf).argmax(axis=1)
+    lengths, z = (is_known[:, None] & (forms > 0.0)).sum(axis=2), found.z
+    # Where a device was away, its level may be another one without a change.
+    away = spread_of_absence(levels, days, is_known, _STEP_SESSIONS).T
+    wide = np.sqrt(np.maximum(found.variance[:, : len(_STEP_SESSIONS)], away**2))
+    at_steps = found.size[:, : len(_STEP_SESSIONS)] / wide
+    z[:, : len(_STEP_SESSIONS)] = normal_scores(at_steps, found.degrees[:, None])
+    return [
+        Shift(
+            float(z[at, form]) if before[at, form] >= _LEAST_BEFORE else 0.0,
+            float(found.size[at, form]),
+            int(lengths[at, form]),
+            bool(form >= len(_STEP_SESSIONS)),
+        )
+        for at, form in enumerate(best)
+    ]
 
 
 def spread_of_absence(levels: Floats, days: Floats, is_known: Bools, afters: Sequence[int]) -> Floats:

@@ -8,7 +8,7 @@ import pytest
 
 from farm.core.results.history.changes.detect import detect
 from farm.core.results.history.changes.levels import DeviceLevels
-from farm.core.results.history.changes.points import BASELINE
+from farm.core.results.history.changes.points import BASELINE, Cause
 from farm.core.results.history.changes.scans import SCAN
 from tests.core.results.history.changes.histories import FIRST_DAY, Shift, Sketch
 from tests.support.session.tiers import quick_first
@@ -126,8 +126,7 @@ def strongest_score(kept: float, seed: int) -> float:
         times = wander + random.normal(0, 0.004, len(devices))
         times[0] += 0.15 * kept ** (day - DAY - 20) if day >= DAY + 20 else 0.0
         levels.push(devices, times, tick=day + 1, day=day)
-        scores.append(abs(float(levels.scan(devices).z[0])))
-        levels.pool()
+        scores.append(abs(levels.scan(devices)[0].z))
     return max(scores)
 
 
@@ -142,3 +141,13 @@ def test_a_step_of_a_device_waits_for_six_sessions_unless_it_is_large(delta: flo
     (change,) = detect(Sketch(days=DAY + 20, shifts=(shift,)).points())
     assert (dict(change.scope), change.day) == ({"device": "d0"}, FIRST_DAY + DAY)
     assert change.told - change.day + 1 == sessions
+
+
+@pytest.mark.parametrize("delta", [-0.1, 0.1])
+def test_a_device_that_drifts_is_told_once_and_as_a_drift(delta: float) -> None:
+    shift = Shift(day=DAY, delta=delta, ramp=30, holds_for=on_first_device)
+    (change,) = detect(Sketch(days=DAY + 60, shifts=(shift,)).points())
+    assert (change.cause, dict(change.scope)) == (Cause.DRIFT, {"device": "d0"})
+    assert abs(change.day - FIRST_DAY - DAY) <= 10
+    assert change.told <= FIRST_DAY + DAY + 30
+    assert 0 < change.delta / delta <= 1
