@@ -20,6 +20,8 @@ from farm.core.results.history.changes.wander import (
 SESSIONS = 100
 #: Levels jump and return within days: a step that is not as large needs so many sessions.
 _LARGE, _LEAST_AFTER, _LEAST_AFTER_SMALL = math.log(1.5), 3, 6
+#: A step longer ago was not seen when it came: more probably, the level wandered.
+_MOST_AFTER = 12
 #: Sessions before a step, at least, and those beside which it is confirmed: a level that jumped returns.
 _LEAST_BEFORE = 5
 _BEFORE = (_LEAST_BEFORE, 15)
@@ -158,7 +160,7 @@ class DeviceLevels:
         moved = (np.sign(shift.size) * (self.shared[device, -after:, None] - bases)).min(axis=1)
         if shift.is_drift:
             return bool(np.median(moved[-LATEST_OF_DRIFT:]) >= _MIDDLE_SHARE * wide)
-        if after < (_LEAST_AFTER if wide >= _LARGE else _LEAST_AFTER_SMALL):
+        if not (_LEAST_AFTER if wide >= _LARGE else _LEAST_AFTER_SMALL) <= after <= _MOST_AFTER:
             return False
         least = np.sort(moved)[after // _ONE_OF if after > _ALL_CONFIRM else 0]
         if (

@@ -29,8 +29,10 @@ from farm.core.results.history.changes.wander import Shift
 SCAN = 4.7
 #: Of series that share a baseline: one session of it moves all of them.
 SCAN_BASELINE = 5.2
+#: Of a step of a device, of which each session compares 22.
+SCAN_DEVICE = 5.2
 #: Of a drift of a device, which a level that wanders far and slowly resembles.
-SCAN_DEVICE_DRIFT = 5.2
+SCAN_DEVICE_DRIFT = 7.0
 LEAST_DEVICE_STEP = 0.025
 #: Levels age by some percent a year.
 LEAST_DEVICE_DRIFT = 0.04
@@ -99,9 +101,8 @@ class ScanFinder:
             return []
         tick = int(levels.ticks[device, -length])
         members = catalog.rows_by_device[device]
-        own = levels.own_steps(
-            np.array(members), device, tick, newest=LATEST_OF_DRIFT if shift.is_drift else None
-        )
+        newest = LATEST_OF_DRIFT if shift.is_drift else None
+        own = levels.own_steps(np.array(members), device, tick, newest=newest)
         is_known = ~np.isnan(own)
         moved = np.sign(size) * own >= SHARE_OF_STEP * abs(size)
         # What was told of a part of the series moves the level of their device, too.
@@ -117,7 +118,7 @@ class ScanFinder:
             day=self.day_by_tick[tick],
             z=shift.z,
             size=size,
-            threshold=SCAN_DEVICE_DRIFT if shift.is_drift else SCAN,
+            threshold=SCAN_DEVICE_DRIFT if shift.is_drift else SCAN_DEVICE,
             is_absolute=True,
         )
         if shift.is_drift:
@@ -384,8 +385,9 @@ class ScanFinder:
 
 def _is_strong(shift: Shift) -> bool:
     """Return whether a step or a drift of a device is large and sure enough to be told."""
-    score, size = (SCAN_DEVICE_DRIFT, LEAST_DEVICE_DRIFT) if shift.is_drift else (SCAN, LEAST_DEVICE_STEP)
-    return abs(shift.z) >= score and abs(shift.size) >= size
+    if shift.is_drift:
+        return abs(shift.z) >= SCAN_DEVICE_DRIFT and abs(shift.size) >= LEAST_DEVICE_DRIFT
+    return abs(shift.z) >= SCAN_DEVICE and abs(shift.size) >= LEAST_DEVICE_STEP
 
 
 def _newest_of(found: Candidate) -> int | None:

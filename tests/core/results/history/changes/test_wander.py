@@ -7,7 +7,7 @@ import pytest
 
 from farm.core.results.history.changes.candidates import PLANNED_ABSOLUTE
 from farm.core.results.history.changes.noise import Bools, Floats
-from farm.core.results.history.changes.scans import SCAN
+from farm.core.results.history.changes.scans import SCAN_DEVICE
 from farm.core.results.history.changes.wander import (
     UNKNOWN_PROCESSES,
     processes,
@@ -89,7 +89,7 @@ def test_a_drift_and_a_step_of_a_level_are_told_apart(process: Wander, is_drift:
     usual = processes(of_devices, days, is_known & (np.arange(SESSIONS) < 60))
     ramp = length if is_drift else 1
     moved = of_devices + 0.1 * np.clip((np.arange(SESSIONS) - SESSIONS + length + 1) / ramp, 0.0, 1.0)
-    found = [shift for shift in shifts(moved, days, is_known, usual) if abs(shift.z) >= SCAN]
+    found = [shift for shift in shifts(moved, days, is_known, usual) if abs(shift.z) >= SCAN_DEVICE]
     assert len(found) >= 0.75 * DEVICES
     assert np.mean([shift.is_drift for shift in found]) == pytest.approx(float(is_drift), abs=0.2)
     assert np.median([shift.length for shift in found]) == pytest.approx(length, rel=0.34)
@@ -104,7 +104,7 @@ def test_levels_that_wander_neither_step_nor_drift() -> None:
         for end in (40, 60, 80, 100):
             found = shifts(of_devices[:, :end], days[:, :end], is_known[:, :end], usual)
             scores += [abs(shift.z) for shift in found]
-    assert max(scores) < SCAN
+    assert max(scores) < SCAN_DEVICE
 
 
 def test_devices_with_few_sessions_say_nothing_of_how_levels_wander() -> None:
