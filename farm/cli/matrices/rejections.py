@@ -14,6 +14,11 @@ def missing_cells(view: MatrixView) -> Sequence[RejectedCells]:
     return rejected_cells(rejected for rejected in view.rejected_list if rejected.kind.wants_file)
 
 
+def _result(cells: RejectedCells) -> str:
+    """Return `not run` where a file is missing, else `no jobs`."""
+    return "not run" if cells.kind.wants_file else "no jobs"
+
+
 not_run_table = Listing[RejectedCells](
     prose("cell", lambda cells: names_text(cells.labels)),
     name(
@@ -21,7 +26,7 @@ not_run_table = Listing[RejectedCells](
         lambda cells: names_text(cells.devices) or None,
         is_shown=lambda rows: any(row.devices for row in rows),
     ),
-    name("result", lambda cells: _result(cells)),
+    name("result", _result),
     prose("why", lambda cells: cells.reason),
 )
 
@@ -35,8 +40,3 @@ def rejections(view: MatrixView, *, without_missing: bool = False) -> Iterator[s
         yield f"{names_text(cells.labels)}{where}: {_result(cells)}, {cells.reason}"
     if more := view.rejected - len(view.rejected_list):
         yield f"{more} more: GET /api/v1/matrices/{view.matrix_id}/rejected?after=INDEX returns all"
-
-
-def _result(cells: RejectedCells) -> str:
-    """Return `not run` where a file is missing, else `no jobs`."""
-    return "not run" if cells.kind.wants_file else "no jobs"

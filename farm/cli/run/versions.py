@@ -1,9 +1,9 @@
 """Versions of a model file, in order: of one name as they were registered, or as a file lists them."""
 
 from collections.abc import Sequence
-from hashlib import file_digest
 from pathlib import Path
 
+from farm.cli.files.program_upload import local_digest
 from farm.cli.files.variant import select_variant
 from farm.cli.run.model_file import has_own_name, named_variant
 from farm.client.farm_client import FarmClient
@@ -93,12 +93,12 @@ def find_version(views: Sequence[Variant], word: str) -> Variant:
 
     Raises:
         NotFound: there is none.
+        InvalidInput: the file cannot be read.
     """
     file = Path(word)
     if not file.is_file():
         return select_variant(views, word)
-    with file.open("rb") as content:
-        digest = file_digest(content, "sha256").hexdigest()
+    digest = local_digest(file)
     version = next((view for view in reversed(views) if view.manifest.digest == digest), None)
     if version is None:
         hint = f"`farm variant add {word}` registers it, as the newest of its name"
