@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from farm.cli.files.program_upload import local_digest
+from farm.cli.files.local_variants import manifest_of_file
 from farm.cli.files.variant import select_variant
 from farm.cli.run.model_file import has_own_name, named_variant
 from farm.client.farm_client import FarmClient
@@ -55,7 +55,7 @@ def listed_versions(views: Sequence[Variant], file: Path, good: str, bad: str) -
             continue
         try:
             version = find_version(views, word)
-        except NotFound as error:
+        except (NotFound, InvalidInput) as error:
             raise InvalidInput(f"{file}, line {number}: {error.message}", hint=error.hint) from error
         if any(version.manifest.digest == other.manifest.digest for other in versions):
             hint = "each version is there once: a search needs one change, and no way back"
@@ -91,14 +91,17 @@ def versions_between(versions: Sequence[Variant], first: Variant, last: Variant)
 def find_version(views: Sequence[Variant], word: str) -> Variant:
     """Return the variant of a name or digest; where there is such a file, the variant with its content.
 
+    The files that a model names and that are beside it are a part of its content.
+
     Raises:
         NotFound: there is none.
         InvalidInput: the file cannot be read.
+        VariantInvalid: it is no model, or a file that it needs is not beside it.
     """
     file = Path(word)
     if not file.is_file():
         return select_variant(views, word)
-    digest = local_digest(file)
+    digest = manifest_of_file(file).digest
     version = next((view for view in reversed(views) if view.manifest.digest == digest), None)
     if version is None:
         hint = f"`farm variant add {word}` registers it, as the newest of its name"

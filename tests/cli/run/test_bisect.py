@@ -4,15 +4,18 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from farm.cli.files.local_variants import manifest_of_file
 from farm.cli.run.bisect_search import BisectOptions, BisectSearch
+from farm.cli.run.versions import find_version
 from farm.client.farm_client import FarmClient
-from farm.core.base.ids import Digest, MatrixId, digest_of
+from farm.core.base.ids import Digest, MatrixId, VariantId, digest_of
 from farm.core.devices.device import Health
 from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec, Variant
 from farm.core.results.history.bisect import VersionResult
@@ -24,6 +27,7 @@ from farm.wire.documents.results.bisect import BisectComparison, BisectView
 from tests.cli.run.test_run import run
 from tests.support.farm.http_farm import HttpFarm, http_farm
 from tests.support.farm.service_fixture import ended, good_evidence, model_file, phone, plan_of, report_body
+from tests.support.models import onnx_samples as onnx
 
 HARNESS = "speed_benchmark_torch"
 #: Microseconds of a start by digest of its file; None: it crashes.
@@ -235,6 +239,25 @@ def test_versions_are_those_of_the_name_in_order_or_those_that_a_file_lists(
     assert listed(capsys, *ends, "--versions", file) == [digests[1], digests[3], digests[4]]
 
 
+def test_a_file_is_the_version_that_has_the_files_beside_it_too(tmp_path: Path) -> None:
+    path, weights = tmp_path / "m.onnx", tmp_path / "m.onnx.data"
+    path.write_bytes(onnx.initializer(onnx.EXTERNAL))
+    versions = []
+    for number in (1, 2):
+        weights.write_bytes(bytes([number]))
+        versions.append(
+            Variant(
+                variant_id=VariantId(number),
+                name="m",
+                manifest=manifest_of_file(path),
+                created_at=datetime(2026, 1, number, tzinfo=UTC),
+            )
+        )
+    for number, version in enumerate(versions, start=1):
+        weights.write_bytes(bytes([number]))
+        assert find_version(versions, str(path)) is version
+
+
 def test_what_cannot_be_searched_is_refused_with_what_can(
     farm: HttpFarm, client: FarmClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -242,7 +265,7 @@ def test_what_cannot_be_searched_is_refused_with_what_can(
     (other,) = registered(client, tmp_path, versions=1, model="other")
     assert "--good is later than --bad" in refused(capsys, "--good", digests[2], "--bad", digests[0])
     unknown = tmp_path / "unknown.pt"
-    unknown.write_bytes(b"never sent")
+    unknown.write_bytes(model_file("torchscript", marker="never sent"))
     words = refused(capsys, "--good", unknown, "--bad", digests[2])
     assert f"the farm does not have this file hint: `farm variant add {unknown}`" in words
     assert "are the same file" in refused(capsys, "--good", digests[2], "--bad", digests[2])
@@ -257,6 +280,8 @@ def test_what_cannot_be_searched_is_refused_with_what_can(
     assert "is there before" in refused(capsys, *ends)
     file.write_text(f"{digests[0]}\n")
     assert "--bad" in refused(capsys, *ends)
+    file.write_text(f"{digests[0]}\n{file}\n")
+    assert "line 2: " in refused(capsys, *ends)
     assert "none cannot be read: No such file or directory hint: " in refused(
         capsys, *ends[:-1], tmp_path / "none"
     )
