@@ -157,7 +157,12 @@ def invalid_values(error: RequestValidationError) -> str:
     texts = []
     for problem in error.errors():
         kind, *place = problem["loc"]
-        text = constraint_message(problem["type"], problem["msg"], problem.get("ctx", {}))
+        limits = problem.get("ctx", {})
+        if problem["type"] == "json_invalid":
+            # Its place is an offset in the text.
+            text, place = f"is not JSON at character {place[0] + 1}: {limits['error']}", []
+        else:
+            text = constraint_message(problem["type"], problem["msg"], limits)
         texts.append(f"{'.'.join(map(str, place or [kind]))}: {text}")
     return "; ".join(texts)
 

@@ -127,6 +127,11 @@ def test_a_body_that_is_no_document_of_ours_is_refused(farm: HttpFarm, path: str
     problem(farm.http.post(f"/api/v1{path}", content=body, headers=JSON))
 
 
+def test_where_a_body_stops_being_json_is_named(farm: HttpFarm) -> None:
+    answer = farm.http.post("/api/v1/matrices/plan", content=b'{"spec": oops}', headers=JSON)
+    assert problem(answer)["detail"] == "body: is not JSON at character 10: Expecting value"
+
+
 @pytest.mark.parametrize(
     "content_type", ["text/plain", "application/xml", "multipart/form-data", "application/x-yaml", "json", ""]
 )
