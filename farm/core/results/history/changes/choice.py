@@ -19,6 +19,8 @@ _FALSE_DISCOVERIES = 0.01
 
 #: After a change without a version, the same series or device drifts on for so many days without another.
 _DRIFT_DAYS = 120
+#: On its way, a drift may look like a step, but hardly like one of so many times what was told of it.
+_STEP_ON_DRIFT = 2.0
 
 
 class Moved(NamedTuple):
@@ -28,8 +30,16 @@ class Moved(NamedTuple):
     day: int
     is_drift: bool
 
-    def may_go_on(self, size: float, day: int) -> bool:
-        """Return whether a change on a day may be this one that goes on."""
+    def may_go_on(self, size: float, day: int, *, is_step: bool = False) -> bool:
+        """Return whether a change on a day may be this one that goes on.
+
+        Args:
+            size: of the change.
+            day: on which it would be told.
+            is_step: whether it is sure to be a step, unless it is a part of a drift.
+        """
+        if is_step and abs(size) >= _STEP_ON_DRIFT * abs(self.size):
+            return False
         return self.size * size > 0 and day - self.day < _DRIFT_DAYS
 
 

@@ -97,7 +97,7 @@ class ScanFinder:
         (shift,) = levels.scan(np.array([device]))
         size, length = shift.size, shift.length
         drift = self.drift_by_device.get(device)
-        if drift is not None and drift.may_go_on(size, self.day_by_tick[-1]):
+        if drift and drift.may_go_on(size, self.day_by_tick[-1], is_step=not shift.is_drift):
             return []
         tick = int(levels.ticks[device, -length])
         members = catalog.rows_by_device[device]

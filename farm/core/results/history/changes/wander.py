@@ -1,12 +1,19 @@
 """How the levels of devices wander without a change, and steps in such levels."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
-from farm.core.results.history.changes.noise import MAD_TO_SIGMA, Bools, Floats, normal_scores, row_medians
+from farm.core.results.history.changes.noise import (
+    MAD_TO_SIGMA,
+    Bools,
+    Floats,
+    Ints,
+    normal_scores,
+    row_medians,
+)
 
 #: Before anything is known, the standard deviation of a session.
 UNKNOWN_SIGMA = 0.03
@@ -32,6 +39,8 @@ _DRIFT_DAYS = (10.0, 14.0, 20.0, 28.0, 40.0, 60.0)
 _LEAST_BEFORE = 15
 #: Sessions of a device before it says something.
 _LEAST_SESSIONS = 15
+#: Devices are filtered together, so many at once: each takes some 0.3 MB in between.
+_AT_ONCE = 256
 #: A device was away if it has no session for more days than this, and than so many times as usual.
 _AWAY_DAYS = 10
 _AWAY_TIMES = 8
@@ -106,16 +115,28 @@ def processes(levels: Floats, days: Floats, is_known: Bools) -> Processes:
     able = counts >= _LEAST_SESSIONS
     if not able.any():
         return UNKNOWN_PROCESSES
-    counts, is_known = counts[able], is_known[able]
-    known = np.where(is_known, levels[able], 0.0)
+    parts = [_likelihoods(levels[at], days[at], is_known[at]) for at in _chunks(np.flatnonzero(able))]
+    likelihood, sigma = (np.concatenate(part) for part in zip(*parts, strict=True))
+    total = likelihood.sum(axis=0) * min(1.0, _MOST_OF_FARM / float(counts[able].sum()))
+    return Processes(total - total.max(), np.median(sigma, axis=0))
+
+
+def _chunks(devices: Ints) -> Iterator[Ints]:
+    """Split devices into as many as are filtered at once."""
+    for first in range(0, len(devices), _AT_ONCE):
+        yield devices[first : first + _AT_ONCE]
+
+
+def _likelihoods(levels: Floats, days: Floats, is_known: Bools) -> tuple[Floats, Floats]:
+    """Return the log likelihood of each process, and its standard deviation of a session, by device."""
+    known = np.where(is_known, levels, 0.0)
     signals = np.stack([known, np.ones(known.shape)], axis=1)
-    products, _, determinant = _products(signals, days[able], is_known)
+    products, _, determinant = _products(signals, days, is_known)
     squares = products[..., 0, 0] - products[..., 0, 1] ** 2 / products[..., 1, 1]
     squares = np.maximum(squares, _LEAST_SPREAD**2)
-    rest = counts[:, None] - 1.0
+    rest = is_known.sum(axis=1)[:, None] - 1.0
     likelihood = -0.5 * (determinant + np.log(products[..., 1, 1]) + rest * np.log(squares))
-    total = likelihood.sum(axis=0) * min(1.0, _MOST_OF_FARM / float(counts.sum()))
-    return Processes(total - total.max(), np.median(np.sqrt(squares / rest), axis=0))
+    return likelihood, np.sqrt(squares / rest)
 
 
 class Estimates(NamedTuple):
@@ -217,6 +238,14 @@ def shifts(levels: Floats, days: Floats, is_known: Bools, usual: Processes) -> l
         is_known: whether the device had the session.
         usual: what other devices say.
     """
+    return [
+        shift
+        for at in _chunks(np.arange(len(levels)))
+        for shift in _shifts(levels[at], days[at], is_known[at], usual)
+    ]
+
+
+def _shifts(levels: Floats, days: Floats, is_known: Bools, usual: Processes) -> list[Shift]:
     age = np.arange(levels.shape[1])[::-1]
     since = (days[:, -1:] - days)[:, None]
     ramps = np.maximum(1.0 - since / np.array(_DRIFT_DAYS)[:, None], 0.0)

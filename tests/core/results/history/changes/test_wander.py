@@ -1,10 +1,12 @@
 """How levels wander: what is estimated of the process, and of steps in it."""
 
+import tracemalloc
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+from farm.core.results.history.changes import wander
 from farm.core.results.history.changes.candidates import PLANNED_ABSOLUTE
 from farm.core.results.history.changes.noise import Bools, Floats
 from farm.core.results.history.changes.scans import SCAN_DEVICE
@@ -110,3 +112,29 @@ def test_levels_that_wander_neither_step_nor_drift() -> None:
 def test_devices_with_few_sessions_say_nothing_of_how_levels_wander() -> None:
     of_devices, days, is_known = levels(Wander(0.8, 0.9, 0.02), gap=1)
     assert processes(of_devices, days, is_known & (np.arange(SESSIONS) < 14)) is UNKNOWN_PROCESSES
+
+
+def test_many_devices_are_filtered_in_parts_with_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_devices, days, is_known = levels(Wander(0.8, 0.9, 0.02), gap=1)
+    usual = processes(of_devices, days, is_known)
+    at_once = shifts(of_devices, days, is_known, usual)
+    monkeypatch.setattr(wander, "_AT_ONCE", 5)
+    in_parts = processes(of_devices, days, is_known)
+    assert in_parts.likelihood == pytest.approx(usual.likelihood)
+    assert in_parts.sigma == pytest.approx(usual.sigma)
+    assert np.array(shifts(of_devices, days, is_known, usual)) == pytest.approx(np.array(at_once))
+
+
+def test_the_memory_of_a_scan_does_not_grow_with_the_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wander, "_AT_ONCE", 2)
+    of_devices, days, is_known = levels(Wander(0.8, 0.9, 0.02), gap=1)
+
+    def peak(count: int) -> int:
+        tracemalloc.start()
+        usual = processes(of_devices[:count], days[:count], is_known[:count])
+        shifts(of_devices[:count], days[:count], is_known[:count], usual)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    assert peak(DEVICES) < 1.5 * peak(2)

@@ -151,3 +151,12 @@ def test_a_device_that_drifts_is_told_once_and_as_a_drift(delta: float) -> None:
     assert abs(change.day - FIRST_DAY - DAY) <= 10
     assert change.told <= FIRST_DAY + DAY + 30
     assert 0 < change.delta / delta <= 1
+
+
+def test_a_device_that_doubles_its_times_after_a_drift_is_told_again() -> None:
+    drift = Shift(day=DAY, delta=0.06, ramp=30, holds_for=on_first_device)
+    step = Shift(day=DAY + 60, delta=math.log(2), holds_for=on_first_device)
+    changes = detect(Sketch(days=DAY + 75, shifts=(drift, step)).points())
+    assert [change.cause for change in changes] == [Cause.DRIFT, Cause.DEVICE]
+    assert changes[1].day == FIRST_DAY + DAY + 60
+    assert changes[1].delta == pytest.approx(math.log(2), abs=0.05)
