@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import httpx
 
+from farm.client.bearer_token import BearerToken, can_repeat
 from farm.client.certificates import UNTRUSTED_HINT, is_untrusted, trusted_certificates
 from farm.client.responses import checked_response, farm_address, parse_response
 from farm.core.base.address import is_loopback, is_overheard
@@ -38,7 +39,8 @@ class FarmConnection:
         name: str | None = None,
         answer_s: float = ANSWER_S,
         away_hint: str | None = None,
-        on_token_expiry: Callable[[datetime], None] | None = None,
+        find_newer_token: Callable[[], str | None] = lambda: None,
+        on_token_expiry: Callable[[str, datetime], None] | None = None,
     ) -> None:
         """Prepare a connection; nothing is sent yet.
 
@@ -48,20 +50,23 @@ class FarmConnection:
             name: the caller, for a farm that requires no token.
             answer_s: the time-out of each read and write.
             away_hint: the remedy when no farm answers there; None for the default.
-            on_token_expiry: called with when the token expires, by each answer of a farm that says so.
+            find_newer_token: called where the farm refuses the token; what it returns takes its place.
+            on_token_expiry: called with the token and the time it expires, by each answer that has it.
 
         Raises:
             InvalidInput: `url` is not the address of a web server.
         """
         self.url = url.rstrip("/")
         self._away_hint = away_hint
+        self._bearer = BearerToken(token, find_newer_token)
         self._on_token_expiry = on_token_expiry
         address = farm_address(self.url)
         #: True if others may read the traffic: it goes over a network, and is not encrypted.
         self.is_overheard = is_overheard(self.url)
         self._http = httpx.Client(
             base_url=f"{self.url}/api/v1",
-            headers=_who(token, name),
+            auth=self._bearer,
+            headers={} if name is None else {CALLER_HEADER: quote(name, safe="")},
             verify=trusted_certificates(self.url),
             timeout=httpx.Timeout(answer_s, connect=CONNECT_S),
             # A proxy cannot reach this machine's own loopback.
@@ -171,7 +176,7 @@ class FarmConnection:
         response = self._send_now(request)
         for _ in range(_CALL_TRIES):
             # Nothing was done. A file is sent again by its upload, which knows where to go on.
-            if response.status_code != httpx.codes.TOO_MANY_REQUESTS or not _can_repeat(request):
+            if response.status_code != httpx.codes.TOO_MANY_REQUESTS or not can_repeat(request):
                 break
             if (wait_s := _wait_s(response)) > _MAX_WAIT_S:
                 break
@@ -199,9 +204,10 @@ class FarmConnection:
             if is_untrusted(error):
                 raise FarmUnreachable(f"{self.url} is not trusted: {error}", hint=UNTRUSTED_HINT) from error
             raise FarmUnreachable(f"no farm answers at {self.url}", hint=self._away_hint) from error
-        if self._on_token_expiry is not None and (text := response.headers.get(EXPIRY_HEADER)):
+        text, token = response.headers.get(EXPIRY_HEADER), self._bearer.token
+        if self._on_token_expiry is not None and text and token is not None:
             with suppress(ValueError):
-                self._on_token_expiry(datetime.fromisoformat(text))
+                self._on_token_expiry(token, datetime.fromisoformat(text))
         return response
 
 
@@ -212,16 +218,7 @@ def _is_cut_off(error: httpx.TransportError) -> bool:
     )
 
 
-def _can_repeat(request: httpx.Request) -> bool:
-    return isinstance(request.stream, httpx.ByteStream)
-
-
 def _wait_s(response: httpx.Response) -> float:
     """Return how long the farm, or a proxy, wants no further call; dates are not read."""
     text = response.headers.get("Retry-After", "")
     return float(text) if text.isascii() and text.isdigit() else 1.0
-
-
-def _who(token: str | None, name: str | None) -> dict[str, str]:
-    proof = {} if token is None else {"Authorization": f"Bearer {token}"}
-    return proof if name is None else {**proof, CALLER_HEADER: quote(name, safe="")}

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ from farm.core.operations.role import Role
 from farm.database.transaction import bind_tx
 from farm.services.access.tokens import issue_access_token
 from farm.wire.documents.access import AccessRequest
-from tests.benchfarm.conftest import MeasuredFarm
-from tests.support.farm.http_farm import http_farm
+from tests.benchfarm.conftest import MeasuredFarm, log_in, revoke
+from tests.support.farm.http_farm import HttpFarm, http_farm
 
 LOOKS = {
     "explain_cell", "history", "list_devices", "list_matrices", "list_variants", "plan_matrix", "regressions",
@@ -36,9 +36,12 @@ rounds: 5
 
 
 def converse(
-    url: str, *calls: tuple[str, Mapping[str, Any]], token_file: Path | None = None
+    url: str, *steps: tuple[str, Mapping[str, Any]] | Callable[[], object], token_file: Path | None = None
 ) -> tuple[set[str], list[Any]]:
-    """Return the names of the tools, and the answer to each call: a document, or the text of an error."""
+    """Return the names of the tools, and the answer to each call: a document, or the text of an error.
+
+    A step that is no call of a tool happens between two of them.
+    """
     # Here: a worker that runs none of these tests does not load it.
     mcp = pytest.importorskip("mcp")
 
@@ -51,7 +54,11 @@ def converse(
         async with mcp.Client(parameters, read_timeout_seconds=60) as client:
             tools = {tool.name for tool in (await client.list_tools()).tools}
             answers = []
-            for name, arguments in calls:
+            for step in steps:
+                if callable(step):
+                    step()
+                    continue
+                name, arguments = step
                 result = await client.call_tool(name, dict(arguments))
                 answers.append(result.content[0].text if result.is_error else result.structured_content)
             return tools, answers
@@ -134,6 +141,24 @@ def test_a_viewer_has_only_tools_that_look_and_take_only_arguments_that_they_hav
     ]
     assert all(text.endswith(" [input.invalid]") for text in refused)
     assert devices == {"devices": [], "next_skip": None}
+
+
+@pytest.mark.long
+def test_a_conversation_goes_on_after_a_login_in_place_of_a_revoked_token(guarded: HttpFarm) -> None:
+    token = log_in(guarded, "ann")
+    _, [before, refused, again, after] = converse(
+        guarded.url,
+        ("list_matrices", {}),
+        lambda: revoke(guarded, token),
+        ("list_matrices", {}),
+        ("list_matrices", {}),
+        lambda: log_in(guarded, "ann"),
+        ("list_matrices", {}),
+    )
+    assert before == after == {"matrices": [], "next_skip": None}
+    assert refused == again
+    assert refused.startswith("the access token is unknown, too old or revoked (hint: ")
+    assert refused.endswith(" [auth.invalid]")
 
 
 def speedups_attempt(measured: MeasuredFarm) -> int:

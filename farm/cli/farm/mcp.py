@@ -18,4 +18,4 @@ def mcp() -> None:
     from farm.cli.farm.mcp_server import farm_server
 
     with connect() as farm:
-        farm_server(farm, farm.caller()).run("stdio")
+        farm_server(farm).run("stdio")

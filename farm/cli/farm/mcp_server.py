@@ -16,7 +16,6 @@ from farm.core.base.ids import AttemptId, CellId, MatrixId
 from farm.core.errors import Forbidden, InvalidInput
 from farm.core.operations.role import Role, is_permitted
 from farm.presentation.text import past_moment
-from farm.wire.documents.access import CallerView
 from farm.wire.documents.matrices.matrices import MatrixView
 from farm.wire.documents.matrices.matrix import read_matrix
 from farm.wire.documents.results.history import SeriesHistory
@@ -32,8 +31,9 @@ _INSTRUCTIONS = (
     "on a device), each measured in several rounds. Fields without a value are left out. A list that goes on "
     "has `next_skip`: call the tool again with it as `skip`. A list inside of a document has "
     f"{LISTED} entries at most: NAME_left_out counts the others. Hints name commands of a terminal: use the "
-    "tool that does the same. Plan a matrix before you submit it, and ask the person before you submit or "
-    "rerun one."
+    "tool that does the same. Where an access token is refused, the person logs in again in a terminal "
+    "(`farm login`), and the next call works. Plan a matrix before you submit it, and ask the person before "
+    "you submit or rerun one."
 )
 _EXAMPLE = (
     "{name: first, harness: speed_benchmark_torch, axes: {model: mobilenet_v2, "
@@ -80,9 +80,8 @@ MatrixText = Annotated[
 class FarmTools:
     """What an assistant can ask of a farm, as one caller. Every method is a tool of its name."""
 
-    def __init__(self, farm: FarmClient, caller: CallerView) -> None:
+    def __init__(self, farm: FarmClient) -> None:
         self._farm = farm
-        self._caller = caller
 
     def list_devices(
         self,
@@ -245,18 +244,20 @@ class FarmTools:
             Forbidden: someone else submitted it.
         """
         view = self._farm.matrix(MatrixId(matrix_id))
-        if view.submitted_by != self._caller.name:
+        # A login of someone else may have changed the caller since the tools were listed.
+        caller = self._farm.caller().name
+        if view.submitted_by != caller:
             owner = view.submitted_by or "an unknown person"
             raise Forbidden(
-                f"matrix {matrix_id} is of {owner}, not of {self._caller.name}",
+                f"matrix {matrix_id} is of {owner}, not of {caller}",
                 hint="a person can do that: `farm matrix cancel` and `farm matrix rerun`",
             )
         return view
 
 
-def farm_server(farm: FarmClient, caller: CallerView) -> MCPServer[Any]:
+def farm_server(farm: FarmClient) -> MCPServer[Any]:
     """Return a server with the tools that the role of the caller permits."""
-    tools = FarmTools(farm, caller)
+    tools = FarmTools(farm)
     looks: tuple[Callable[..., Answer], ...] = (
         *(tools.list_devices, tools.list_variants, tools.show_harness, tools.list_matrices),
         *(tools.show_matrix, tools.why_waiting, tools.show_attempt, tools.explain_cell),
@@ -266,7 +267,7 @@ def farm_server(farm: FarmClient, caller: CallerView) -> MCPServer[Any]:
         *(tools.submit_matrix, tools.cancel_matrix, tools.rerun_matrix),
     )
     permitted = [FarmTool.of(look, _LOOKS) for look in looks]
-    if is_permitted(caller.role, Role.SUBMITTER):
+    if is_permitted(farm.caller().role, Role.SUBMITTER):
         permitted += [FarmTool.of(change, _CHANGES) for change in changes]
     return MCPServer(
         "benchfarm", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING", tools=permitted

@@ -80,17 +80,29 @@ def show_view(
 
 
 def connect_to(url: str) -> "FarmClient":
-    """Return a client of the farm at an address, with the stored token for it."""
-    return connect_with(url, find_token(url), away_hint=_away_hint(url))
+    """Return a client of the farm at an address, with the stored token for it; a later login changes it."""
+    find = partial(find_token, url)
+    return connect_with(url, find(), find_newer=find, away_hint=_away_hint(url))
 
 
-def connect_with(url: str, token: str | None, *, away_hint: str | None = None) -> "FarmClient":
-    """Return a client of the farm at an address, with this token."""
+def connect_with(
+    url: str,
+    token: str | None,
+    *,
+    find_newer: "Callable[[], str | None]" = lambda: None,
+    away_hint: str | None = None,
+) -> "FarmClient":
+    """Return a client of the farm at an address, with this token, or a newer one where it is refused."""
     from farm.client.farm_client import FarmClient
-    from farm.wire.tokens import token_id_of
 
-    warn = None if token is None else partial(warn_token_expires, token_id_of(token))
-    farm = FarmClient(url, token=token, name=find_identity(), away_hint=away_hint, on_token_expiry=warn)
+    farm = FarmClient(
+        url,
+        token=token,
+        name=find_identity(),
+        away_hint=away_hint,
+        find_newer_token=find_newer,
+        on_token_expiry=warn_token_expires,
+    )
     if token is not None and farm.is_overheard:
         warn_unencrypted(url)
     return farm
@@ -116,14 +128,15 @@ def warn_unencrypted(url: str) -> None:
 
 
 @cache
-def warn_token_expires(token_id: str, expires_at: "datetime") -> None:
+def warn_token_expires(token: str, expires_at: "datetime") -> None:
     """Warn once, on a terminal, that a token expires soon."""
     from farm.presentation.text import local_time_text
+    from farm.wire.tokens import token_id_of
 
     if sys.stderr.isatty():
         print_notice(
             f"note: your access token expires at {local_time_text(expires_at)}; an admin can replace it: "
-            f"farm token rotate {token_id}"
+            f"farm token rotate {token_id_of(token)}"
         )
 
 
