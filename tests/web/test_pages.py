@@ -210,6 +210,7 @@ def test_a_program_that_asks_for_an_unknown_address_gets_a_problem_document(page
     ("path", "name", "typed", "hint"),
     [
         ("/history", "model", "mobilnet_v2", "did you mean  mobilenet_v2 ?"),
+        ("/history", "variant", "int8-crore", "did you mean  int8-core ?"),
         ("/history", "since", "soon", "write it like"),
         ("/speedups", "candidate", "int9", "known here"),
         ("/speedups", "at", "soon", "write it like"),

@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, FactsId, SeriesId
-from farm.core.base.spec_errors import name_hint
+from farm.core.base.spec_errors import closest_name, name_hint
 from farm.core.devices.device import DeviceFacts
 from farm.core.devices.software_version import build_names
 from farm.core.errors import NotFound
@@ -18,6 +18,7 @@ from farm.services.devices.views import device_id_named
 from farm.services.results.history.chosen_cells import check_model
 from farm.services.results.history.session_points import COMPUTED_AT_ONCE, pending_points
 from farm.store.files.programs import list_programs
+from farm.store.files.variants import list_variants
 from farm.store.matrices.search import MatrixFilter, with_few_matches
 from farm.store.results.history.changes import SeriesMark, marks_of_series
 from farm.store.results.history.stale_points import MeasuredSession, pending_devices, pending_sessions
@@ -42,6 +43,7 @@ from farm.wire.documents.results.history import (
 
 #: The versions of a point, as they are compared with those of the point before it.
 _Versions = Mapping[VersionPart, object]
+_NAMES_HINT = "`farm history` names them; `farm variant list` has the files"
 
 
 def list_histories(
@@ -106,7 +108,7 @@ def list_histories(
         check_model(connection, model)
     if harness is not None:
         _check_harness(connection, harness)
-    if variant is not None and after is None:
+    if variant is not None and not after:
         _check_variant(connection, variant, others=(device, model, harness, since, which))
     return []
 
@@ -120,7 +122,10 @@ def _check_harness(connection: Connection, harness: str) -> None:
 def _check_variant(connection: Connection, variant: str, *, others: Sequence[object]) -> None:
     """Refuse a text that is in the name of no series, whatever the other filters are."""
     if not any(others) or not list_histories(connection, variant=variant, limit=1):
-        hint = "`farm history` names them; `farm variant list` has the files"
+        names = (own.name for own in list_variants(connection))
+        known = {part for name in names for part in (name, *name.split("/"))}
+        near = closest_name(variant, known)
+        hint = f"did you mean `{near}`?" if near else _NAMES_HINT
         raise NotFound(f"no series has `{variant}` in its name", hint=hint)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import MatrixId
+from farm.core.base.ids import MatrixId, SeriesId
 from farm.core.errors import InvalidInput, NotFound
 from farm.database.transaction import bind_tx
 from farm.services.matrices.views import list_matrix_summaries
@@ -166,9 +166,15 @@ def test_a_version_that_changed_is_marked_at_the_first_point_that_has_it(
     assert first_low < (trend.points[0].speedup or 0)
     assert farm.read(list_histories, variant="INT8") == [trend]
     assert farm.read(list_histories, variant="INT8", since=farm.clock.now()) == []
-    for filters in ({}, {"device": "phone-1"}):
+    for filters in ({}, {"device": "phone-1"}, {"after": SeriesId(0)}):
         with pytest.raises(NotFound, match="no series has `float16` in its name"):
             farm.read(list_histories, variant="float16", **filters)
+    with pytest.raises(NotFound) as unknown:
+        farm.read(list_histories, variant="int8-cor/torchscript")
+    assert "`farm history` names them" in unknown.value.hint
+    with pytest.raises(NotFound) as near:
+        farm.read(list_histories, variant="INT8-crore")
+    assert near.value.hint == "did you mean `int8-core`?"
     assert farm.read(list_histories, device="phone-1", model="mobilenet_v2", limit=1) == histories[:1]
     assert farm.read(list_histories, after=histories[0].series_id, limit=1) == histories[1:]
     with pytest.raises(NotFound, match="no model"):
