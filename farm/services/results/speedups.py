@@ -107,6 +107,12 @@ class SpeedupInputs:
             return None
         return baseline, candidate, len({measurement.cell_id for measurement in self.duplicates})
 
+    def with_prior(self, prior: VariancePrior | None) -> "SpeedupInputs":
+        """Return the same with what earlier matrices say, and with the rounds that `pairs` has found."""
+        own = replace(self, prior=prior)
+        own._found.update(self._found)
+        return own
+
     def pairs(self, *, across_controls: bool = False) -> UsedRounds:
         """Return the rounds to compare, and the blocks that are left out of them."""
         if (found := self._found.get(across_controls)) is None:
@@ -252,10 +258,7 @@ def list_speedups(
 
 
 def speedup_views(
-    connection: Connection,
-    compared: Iterable[SpeedupInputs],
-    *,
-    across_controls: bool = False,
+    connection: Connection, compared: Iterable[SpeedupInputs], *, across_controls: bool = False
 ) -> list[SpeedupView]:
     """Return comparisons, those of A/A pairs with the alarms of their device."""
     inputs = list(compared)
@@ -277,7 +280,7 @@ def with_priors(connection: Connection, compared: Sequence[SpeedupInputs]) -> li
         connection, {(item.key, item.matrices[-1]) for item in compared if item.key is not None}
     )
     return [
-        item if item.key is None else replace(item, prior=priors.get((item.key, item.matrices[-1])))
+        item if item.key is None else item.with_prior(priors.get((item.key, item.matrices[-1])))
         for item in compared
     ]
 

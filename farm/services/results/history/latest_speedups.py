@@ -170,6 +170,8 @@ def _one_after_another(
     Candidates of one baseline share its numbered rounds, which are in `baselines`.
     """
     newest = compared[0]
+    if len(compared) == 1:
+        return newest
     offsets, ends = [], 0
     for inputs in compared:
         offsets.append(ends)

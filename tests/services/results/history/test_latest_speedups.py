@@ -301,3 +301,6 @@ def test_pairs_of_several_matrices_are_those_of_each(farm: FarmRig, host: HostRi
     each, at_once = farm.read(inputs)
     assert [len(own.duplicates) for own in at_once] == [0, 3, 0]
     assert at_once == each
+    # With what the past says, nothing is paired a second time.
+    pairs = at_once[0].pairs()
+    assert at_once[0].with_prior(None).pairs() is pairs
