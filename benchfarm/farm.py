@@ -33,6 +33,7 @@ from farm.wire.documents.access import CallerView
 from farm.wire.documents.devices import DeviceView
 from farm.wire.documents.matrices.matrices import CellView, MatrixSummary
 from farm.wire.documents.matrices.plans import MatrixPlanView
+from farm.wire.documents.matrices.standing import plannable_spec
 from farm.wire.documents.results.changes import ChangeDetail, ChangeView
 from farm.wire.documents.results.explain import CellExplanation, JobExplanation
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
@@ -194,8 +195,8 @@ class Farm:
         return Run(self, self.client.submit_matrix(read_spec(matrix), key=key))
 
     def plan(self, matrix: Mapping[str, Any] | str | Path) -> MatrixPlanView:
-        """Return what a matrix would expand to; nothing is queued."""
-        return self.client.plan_matrix(read_spec(matrix))
+        """Return what a matrix would expand to, or one for `farm matrix stand`; nothing is queued."""
+        return self.client.plan_matrix(read_spec(matrix, check=plannable_spec))
 
     def matrix(self, matrix_id: int) -> Run:
         """Return a matrix by its number."""

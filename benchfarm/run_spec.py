@@ -1,6 +1,6 @@
 """The matrix of a run: of a model file, of a program, or as the caller wrote it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.errors import InvalidInput
 from farm.core.matrices.matrix import value_text
 from farm.presentation.text import past_moment
-from farm.wire.documents.matrices.matrix import read_matrix
+from farm.wire.documents.matrices.matrix import matrix_spec, read_matrix
 
 
 def model_spec(
@@ -69,8 +69,10 @@ def program_matrix(
     return program_spec(client, program, list(arguments), name, options)
 
 
-def read_spec(matrix: Mapping[str, Any] | str | Path) -> Mapping[str, object]:
-    """Return a matrix as plain data; a text of one line is the path of a file.
+def read_spec(
+    matrix: Mapping[str, Any] | str | Path, *, check: Callable[..., object] = matrix_spec
+) -> Mapping[str, object]:
+    """Return a matrix as plain data, checked; a text of one line is the path of a file.
 
     Raises:
         InvalidInput: the file cannot be read, or is not a matrix.
@@ -78,8 +80,8 @@ def read_spec(matrix: Mapping[str, Any] | str | Path) -> Mapping[str, object]:
     if isinstance(matrix, Mapping):
         return matrix
     if isinstance(matrix, Path) or "\n" not in matrix:
-        return send_file(Path(matrix), lambda spec: spec)
-    return read_matrix(matrix)
+        return send_file(Path(matrix), lambda spec: spec, check=check)
+    return read_matrix(matrix, check=check)
 
 
 def past_time(moment: datetime | str | None) -> datetime | None:

@@ -103,6 +103,15 @@ def test_a_dictionary_a_text_and_a_path_are_the_same_matrix(measured: MeasuredFa
     assert measured.farm.plan(path).jobs == 10
 
 
+def test_a_matrix_that_is_to_stand_is_planned_and_not_submitted(measured: MeasuredFarm) -> None:
+    standing = {**SPEC, "schedule": "0 2 * * *"}
+    plans = [measured.farm.plan(matrix) for matrix in (standing, yaml.safe_dump(standing))]
+    assert {(plan.cells, plan.standing is not None) for plan in plans} == {(2, True)}
+    with pytest.raises(InvalidInput, match="schedule") as refused:
+        measured.farm.submit(yaml.safe_dump(standing))
+    assert "`farm matrix stand FILE`" in refused.value.hint
+
+
 def test_a_submission_with_the_same_key_is_the_same_matrix(measured: MeasuredFarm) -> None:
     first = measured.farm.submit(SPEC, key="nightly-2026-11-23")
     assert measured.farm.submit(SPEC, key="nightly-2026-11-23").id == first.id

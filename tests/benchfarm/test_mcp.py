@@ -84,6 +84,9 @@ def test_an_assistant_looks_plans_submits_and_cancels(measured: MeasuredFarm) ->
         ("list_devices", {"selector": "device:virtual-2"}),
         ("history", {"limit": 1, "points": 1}),
         ("speedups", {"limit": 501}),
+        ("history", {"variant": "int8-crore"}),
+        ("plan_matrix", {"matrix": f"{MATRIX}schedule: 0 2 * * *\n"}),
+        ("submit_matrix", {"matrix": f"{MATRIX}schedule: 0 2 * * *\n", "jobs": 10}),
     )
     assert tools == LOOKS | CHANGES
     devices, speedups, plan, refused, submitted, mine, foreign, missing, *lists = answers
@@ -97,7 +100,7 @@ def test_an_assistant_looks_plans_submits_and_cancels(measured: MeasuredFarm) ->
     assert submitted["submitted_by"] == "ann"
     assert f"matrix {number} is of" in foreign
     assert "[not_found]" in missing
-    first, second, selected, history, too_many = lists
+    first, second, selected, history, too_many, unknown, to_stand, not_submitted = lists
     assert [device["device_id"] for device in first["devices"] + second["devices"]] == [
         "virtual-1",
         "virtual-2",
@@ -107,6 +110,9 @@ def test_an_assistant_looks_plans_submits_and_cancels(measured: MeasuredFarm) ->
     (series,) = history["series"]
     assert (len(series["points"]), series["points_left_out"], history["next_skip"]) == (1, 1, 1)
     assert "500" in too_many
+    assert unknown == "no series has `int8-crore` in its name (hint: did you mean `int8-core`?) [not_found]"
+    assert to_stand["standing"]["missing"] == 2
+    assert "`farm matrix stand FILE`" in not_submitted
     _, [cancelled, looked] = converse(
         measured.farm.url,
         ("cancel_matrix", {"matrix_id": submitted["matrix_id"]}),

@@ -18,6 +18,7 @@ from farm.core.operations.role import Role, is_permitted
 from farm.presentation.text import past_moment
 from farm.wire.documents.matrices.matrices import MatrixView
 from farm.wire.documents.matrices.matrix import read_matrix
+from farm.wire.documents.matrices.standing import plannable_spec
 from farm.wire.documents.results.history import SeriesHistory
 
 #: Rows of an answer, and points of a series, unless more are asked for.
@@ -211,8 +212,11 @@ class FarmTools:
         return answer
 
     def plan_matrix(self, matrix: MatrixText) -> Answer:
-        """Show what a matrix would expand to: cells, jobs, devices and what cannot run. Queues nothing."""
-        return document(self._farm.plan_matrix(read_matrix(matrix)))
+        """Show what a matrix would expand to: cells, jobs, devices and what cannot run. Queues nothing.
+
+        A matrix with `schedule` or `skip` is one that a person lets stand (`farm matrix stand`).
+        """
+        return document(self._farm.plan_matrix(read_matrix(matrix, check=plannable_spec)))
 
     def submit_matrix(
         self,

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from typing import Annotated, Any, TypeVar, get_type_hints
 
@@ -356,10 +356,10 @@ def load_matrix(text: str) -> dict[str, Any]:
         raise matrix_invalid([SpecProblem(message=str(error), hint=error.hint)]) from error
 
 
-def read_matrix(text: str) -> dict[str, Any]:
-    """Read a matrix as plain data, and check it; raises like `load_matrix`, for what it holds, too."""
+def read_matrix(text: str, *, check: Callable[..., object] = matrix_spec) -> dict[str, Any]:
+    """Read a matrix as plain data, and check it; raises like `load_matrix` and `check`."""
     spec = load_matrix(text)
-    matrix_spec(spec, text=text)
+    check(spec, text=text)
     return spec
 
 
