@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from benchfarm.calls import checked_calls
 from benchfarm.files import Harnesses, StoredFiles, Variants
 from benchfarm.frames.device_frame import DeviceFrame
 from benchfarm.frames.frame import Frame
@@ -21,7 +22,6 @@ from benchfarm.imports import Imports
 from benchfarm.run import Run
 from benchfarm.run_spec import model_spec, past_time, program_matrix, read_spec
 from benchfarm.selection import select_views
-from benchfarm.tracebacks import with_short_tracebacks
 from farm.cli.shell.address import connect_to, farm_url
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import CellId, JobId, MatrixId
@@ -47,7 +47,7 @@ Devices = str | DeviceView | DeviceFrame | Sequence[str | DeviceView]
 Past = datetime | str
 
 
-@with_short_tracebacks
+@checked_calls
 class Farm:
     """One farm, as one caller.
 

@@ -5,8 +5,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from benchfarm.calls import checked_calls
 from benchfarm.run_spec import past_time
-from benchfarm.tracebacks import with_short_tracebacks
 from farm.cli.files.harness import stated_definition
 from farm.cli.files.local_variants import add_variant, files_to_remove, manifest_of_file
 from farm.cli.files.program_upload import add_program
@@ -21,7 +21,7 @@ from farm.wire.documents.files.programs import AdapterView, HarnessView, Registe
 from farm.wire.documents.files.storage import FileRemoval, StoredFilesView
 
 
-@with_short_tracebacks
+@checked_calls
 class Variants:
     """The model files of a farm."""
 
@@ -109,7 +109,7 @@ class Variants:
         return tuple(removed_files(self._client, [file.digest for file in files]))
 
 
-@with_short_tracebacks
+@checked_calls
 class StoredFiles:
     """The files that the caller uploaded, which count for their quota."""
 
@@ -131,7 +131,7 @@ class StoredFiles:
         return self._client.remove_stored_file(digest)
 
 
-@with_short_tracebacks
+@checked_calls
 class Harnesses:
     """The harnesses of a farm, and their programs."""
 

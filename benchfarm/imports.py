@@ -3,16 +3,16 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchfarm.calls import checked_calls
 from benchfarm.frames.frame import Frame
 from benchfarm.frames.result_frames import external_frame
 from benchfarm.run_spec import past_time
-from benchfarm.tracebacks import with_short_tracebacks
 from farm.cli.results.interchange.import_files import ImportOptions, file_content, send_file
 from farm.client.farm_client import FarmClient
 from farm.wire.documents.results.imports import ExternalResultView, ImportAnswer, ImportView
 
 
-@with_short_tracebacks
+@checked_calls
 class Imports:
     """The imported files of a farm, and their results, which enter no comparison."""
 

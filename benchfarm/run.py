@@ -4,11 +4,11 @@ from datetime import datetime
 from html import escape
 from typing import TYPE_CHECKING
 
+from benchfarm.calls import checked_calls
 from benchfarm.frames.frame import Frame
 from benchfarm.frames.samples import Samples
 from benchfarm.frames.speedup_frame import SpeedupFrame
 from benchfarm.progress import progress_html, wait_with_progress
-from benchfarm.tracebacks import with_short_tracebacks
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import AttemptId, CellId, MatrixId
 from farm.wire.documents.matrices.matrices import AttemptView, CellView, JobView, MatrixView, Rejection
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from benchfarm.farm import Farm
 
 
-@with_short_tracebacks
+@checked_calls
 class Run:
     """One matrix. Its state is that of the last answer of the farm.
 
@@ -121,7 +121,7 @@ class Run:
         """Return why its queued jobs are not running."""
         return self._client.matrix_waiting(self.id)
 
-    def explain(self, cell: "int | CellView | ResultView") -> CellExplanation:
+    def explain(self, cell: int | CellView | ResultView) -> CellExplanation:
         """Return everything that the comparison of a cell rests on; the cell may be of another matrix."""
         return self._farm.explain(cell if isinstance(cell, int) else cell.cell_id)
 

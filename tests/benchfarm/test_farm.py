@@ -284,6 +284,65 @@ def test_a_traceback_is_the_line_of_the_caller_with_the_error_and_its_hint(
     assert lines[-1].startswith("hint: ")
 
 
-def test_an_argument_of_a_wrong_type_is_named(measured: MeasuredFarm) -> None:
-    with pytest.raises(InvalidInput, match="matrix_id: must be a whole number"):
-        measured.farm.matrix("first")  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("call", "message", "expected"),
+    [
+        (lambda farm: farm.matrix("first"), "matrix_id cannot be 'first'", "int"),
+        (lambda farm: farm.run(5), "path cannot be 5", "str | Path | Sequence[str | Path] | None"),
+        (lambda farm: farm.run("net", backend=5), "backend cannot be 5", "str | Sequence[str]"),
+        (lambda farm: farm.run("net", rounds="5"), "rounds cannot be '5'", "int"),
+        (lambda farm: farm.run("net", inputs="1x3"), "inputs cannot be '1x3'", "Sequence[str]: ['1x3']"),
+        (lambda farm: farm.run("net", devices=[5]), "devices cannot be [5]", "str | DeviceView"),
+        (lambda farm: farm.submit(None), "matrix cannot be None", "Mapping[str, Any] | str | Path"),
+        (lambda farm: farm.submit([1]), "matrix cannot be [1]", "Mapping[str, Any] | str | Path"),
+        (lambda farm: farm.variants.add(5), "path cannot be 5", "str | Path"),
+        (lambda farm: farm.variants.add("a", backends="cpu"), "backends cannot be 'cpu'", "Sequence[str]: "),
+        (lambda farm: farm.devices(5), "selectors cannot be 5", "str"),
+        (lambda farm: farm.speedups(since=5), "since cannot be 5", "datetime | str | None"),
+        (lambda farm: farm.regressions(cause=5), "cause cannot be 5", "ChangeCause | str | None"),
+        (lambda farm: farm.matrix(1).wait(timeout_s="1h"), "timeout_s cannot be '1h'", "float | None"),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_named_with_those_that_it_may_have(
+    measured: MeasuredFarm, call: Callable[[Farm], object], message: str, expected: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        call(measured.farm)
+    assert refused.value.message == message
+    assert refused.value.hint.startswith(f"it is {expected}")
+
+
+def test_an_argument_that_a_call_does_not_have_is_refused_with_those_that_it_takes(
+    measured: MeasuredFarm,
+) -> None:
+    with pytest.raises(InvalidInput, match="unexpected keyword argument 'rounds'") as refused:
+        measured.farm.samples(1, rounds=3)  # type: ignore[call-arg]
+    assert refused.value.hint == "it takes matrix, cell"
+
+
+def test_numbers_and_lists_of_other_libraries_are_taken(measured: MeasuredFarm) -> None:
+    numpy = pytest.importorskip("numpy")
+    assert measured.farm.matrix(numpy.int64(measured.finished)).id == measured.finished
+    run = measured.farm.run(
+        "mobilenet_v2/float32/torchscript", devices=numpy.array(["virtual-1"]), rounds=numpy.int64(1)
+    )
+    assert [cell.device_id for cell in run.cells()] == ["virtual-1"]
+    run.cancel()
+
+
+@pytest.mark.parametrize(
+    ("filters", "message", "hint"),
+    [
+        ({"device": "virtual-9"}, "no device `virtual-9`", "known here: virtual-1, virtual-2"),
+        ({"model": "mobilnet_v2"}, "no model `mobilnet_v2`", "did you mean `mobilenet_v2`?"),
+        ({"harness": "speed_benchmark"}, "no harness `speed_benchmark`", "speed_benchmark_torch"),
+        ({"variant": "int8-crore"}, "no series has `int8-crore` in its name", "did you mean `int8-core`?"),
+    ],
+)
+def test_a_history_of_what_the_farm_does_not_have_is_not_found(
+    measured: MeasuredFarm, filters: dict[str, str], message: str, hint: str
+) -> None:
+    with pytest.raises(NotFound) as missing:
+        measured.farm.history(**filters)
+    assert missing.value.message == message
+    assert hint in missing.value.hint
