@@ -10,12 +10,7 @@ from benchfarm.calls import checked_calls
 from benchfarm.files import Harnesses, StoredFiles, Variants
 from benchfarm.frames.device_frame import DeviceFrame
 from benchfarm.frames.frame import Frame
-from benchfarm.frames.result_frames import (
-    HistoryRow,
-    change_frame,
-    history_frame,
-    result_frame,
-)
+from benchfarm.frames.result_frames import ChangeFrame, HistoryFrame, result_frame
 from benchfarm.frames.samples import Samples, load_samples
 from benchfarm.frames.speedup_frame import SpeedupFrame
 from benchfarm.imports import Imports
@@ -34,7 +29,7 @@ from farm.wire.documents.devices import DeviceView
 from farm.wire.documents.matrices.matrices import CellView, MatrixSummary
 from farm.wire.documents.matrices.plans import MatrixPlanView
 from farm.wire.documents.matrices.standing import plannable_spec
-from farm.wire.documents.results.changes import ChangeDetail, ChangeView
+from farm.wire.documents.results.changes import ChangeDetail
 from farm.wire.documents.results.explain import CellExplanation, JobExplanation
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 from farm.wire.documents.results.results import PlacedSeries, ResultView
@@ -296,7 +291,7 @@ class Farm:
         name: str | None = None,
         mine: bool = False,
         limit: int | None = None,
-    ) -> Frame[HistoryRow]:
+    ) -> HistoryFrame:
         """Return the sessions of every series, filtered as by `farm history show`."""
         as_of = datetime.now(UTC)
         views = self.client.history(
@@ -309,7 +304,7 @@ class Farm:
             mine=mine,
             limit=limit,
         )
-        return history_frame(views, as_of=as_of)
+        return HistoryFrame(views, as_of=as_of)
 
     def regressions(
         self,
@@ -323,7 +318,7 @@ class Farm:
         mine: bool = False,
         every: bool = False,
         limit: int | None = None,
-    ) -> Frame[ChangeView]:
+    ) -> ChangeFrame:
         """Return what became slower, newest first; with `every` improvements, too."""
         as_of = datetime.now(UTC)
         views = self.client.changes(
@@ -337,7 +332,7 @@ class Farm:
             every=every,
             limit=limit,
         )
-        return change_frame(views, as_of=as_of)
+        return ChangeFrame(views, as_of=as_of)
 
     def regression(self, change_id: int) -> ChangeDetail:
         """Return one change with its evidence."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from benchfarm.frames.frame import Frame, FrameColumn
+from benchfarm.frames.notebook_html import changes_html, trends_html
 from benchfarm.frames.setup_columns import (
     common_columns,
     device_columns,
@@ -33,20 +34,35 @@ class HistoryRow:
     point: HistoryPoint
 
 
+class HistoryFrame(Frame[HistoryRow]):
+    """Sessions of series, one row each."""
+
+    def __init__(self, histories: Iterable[SeriesHistory], *, as_of: datetime) -> None:
+        self.histories = tuple(histories)
+        rows = [
+            HistoryRow(series=series, point=point) for series in self.histories for point in series.points
+        ]
+        super().__init__(rows, _HISTORY_COLUMNS, as_of=as_of)
+
+    def _repr_html_(self) -> str:
+        """Return the trends of the series, as the page of the farm draws them."""
+        return trends_html(self.histories, as_of=self.as_of)
+
+
+class ChangeFrame(Frame[ChangeView]):
+    """Changes, one row each; `n` of `of` devices that measured the same show it."""
+
+    def __init__(self, rows: Iterable[ChangeView], *, as_of: datetime) -> None:
+        super().__init__(list(rows), _CHANGE_COLUMNS, as_of=as_of)
+
+    def _repr_html_(self) -> str:
+        """Return a table of the changes, as the page of the farm has it."""
+        return changes_html(self.rows, as_of=self.as_of)
+
+
 def result_frame(views: Iterable[ResultView], *, as_of: datetime) -> Frame[ResultView]:
     """Return cells over their rounds, one row a cell; `n` of `of` rounds count, and `quality` is theirs."""
     return Frame(list(views), _RESULT_COLUMNS, as_of=as_of)
-
-
-def history_frame(views: Iterable[SeriesHistory], *, as_of: datetime) -> Frame[HistoryRow]:
-    """Return the points of series, one row a session."""
-    rows = [HistoryRow(series=series, point=point) for series in views for point in series.points]
-    return Frame(rows, _HISTORY_COLUMNS, as_of=as_of)
-
-
-def change_frame(views: Iterable[ChangeView], *, as_of: datetime) -> Frame[ChangeView]:
-    """Return changes, one row a change; `n` of `of` devices that measured the same show it."""
-    return Frame(list(views), _CHANGE_COLUMNS, as_of=as_of)
 
 
 def external_frame(views: Iterable[ExternalResultView], *, as_of: datetime) -> Frame[ExternalResultView]:

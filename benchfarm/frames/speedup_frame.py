@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from benchfarm.frames.forest_html import forest_html
 from benchfarm.frames.frame import Frame, FrameColumn
+from benchfarm.frames.notebook_html import forest_html
 from benchfarm.frames.setup_columns import (
     device_columns,
     flag,

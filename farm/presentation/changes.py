@@ -1,6 +1,6 @@
 """Changes in the history of series, as text for terminals and pages."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 
 from farm.core.base.units import ratio_text
@@ -32,6 +32,17 @@ def change_since(change: ChangeView) -> str:
 def change_devices(change: ChangeView) -> str:
     """Return `3 of 4`: the devices that show it, of those that measured the same."""
     return f"{change.devices} of {change.of_devices}"
+
+
+def change_row(change: ChangeView) -> Mapping[str, str]:
+    """Return the texts of a change in a list."""
+    return {
+        "what": change_what(change),
+        "effect": effect_text(change.delta, change.se_delta),
+        "since": change_since(change),
+        "devices": change_devices(change),
+        "versions": ", ".join(version_text(version) for version in change.versions),
+    }
 
 
 def change_lines(changes: Sequence[ChangeView], *, width: int) -> Iterator[str]:

@@ -152,5 +152,21 @@ def test_the_plot_of_speedups_is_that_of_the_page(measured: MeasuredFarm) -> Non
     assert "No comparison to show." in empty._repr_html_()
 
 
+def test_a_history_is_drawn_and_regressions_are_a_table_as_on_their_pages(measured: MeasuredFarm) -> None:
+    history = measured.farm.history(variant="int8")
+    page = measured.farm.client._get_text(f"{measured.farm.url}/history?variant=int8")
+    assert trends(history._repr_html_()) == trends(page)
+    assert len(trends(page)) == 2 * len(history.histories)
+    (change,) = measured.farm.regressions(every=True)
+    table = measured.farm.regressions(every=True)._repr_html_()
+    assert f"<td>{change.change_id}</td><td>mobilenet_v2 int8-core on phone-1" in table
+    none = measured.farm.regressions(state="invalid")
+    assert "No change to show." in none._repr_html_()
+
+
+def trends(html: str) -> list[str]:
+    return re.findall(r"<polyline.*?</svg>", html, re.DOTALL)
+
+
 def plots(html: str) -> list[str]:
     return re.findall(r'<svg viewBox="0 0 420.*?</svg>', html, re.DOTALL)

@@ -1,6 +1,6 @@
 """Pages of what changed over time: the trends of series, and the changes that the farm found."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, TypeVar
@@ -13,29 +13,25 @@ from farm.api.http.authorization import Viewer
 from farm.core.base.ids import SeriesId
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import InvalidInput
-from farm.core.results.history.change_text import effect_text, version_text
 from farm.core.results.history.recorded_change import ChangeCause, ChangeState
 from farm.database.transaction import Tx
 from farm.presentation.changes import (
-    change_devices,
     change_fields,
-    change_since,
-    change_what,
+    change_row,
     series_speedups,
     series_times,
 )
-from farm.presentation.labels import device_name, short_labels
+from farm.presentation.labels import device_name
 from farm.presentation.trends import csv_lines
 from farm.services.results.history.changes import change_detail, list_changes
 from farm.services.results.history.trends import list_histories
 from farm.store.results.interchange.external_results import has_external_results
-from farm.web.charts.trend import AxisUnit, Trend, axis_unit, speedup_trend, time_trend
+from farm.web.charts.series_trends import series_trends
 from farm.web.http.csv_response import csv_response
 from farm.web.http.filters import LabelText, Typed, TypedFilter
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
 from farm.wire.base import Count
-from farm.wire.documents.results.changes import ChangeView
 from farm.wire.documents.results.history import MAX_HISTORY_PAGE, SeriesHistory
 
 router = APIRouter(route_class=PageRoute)
@@ -44,40 +40,6 @@ E = TypeVar("E", bound=StrEnum)
 
 _SERIES = 12
 _CHANGES = 50
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesTrend:
-    """A series as the page shows it."""
-
-    name: str
-    device: str
-    history: SeriesHistory
-    speedup: Trend | None
-    time: Trend
-    #: Of the times, so that all have the same.
-    unit: AxisUnit
-
-
-def series_trends(histories: Sequence[SeriesHistory]) -> list[SeriesTrend]:
-    """Return histories with their charts, each named by what differs from the others."""
-    names = short_labels(label for view in histories for label in (view.label, view.baseline) if label)
-    return [
-        SeriesTrend(
-            name=names[view.label] + (f" vs {names[view.baseline]}" if view.baseline else ""),
-            device=device_name(view),
-            history=view,
-            speedup=speedup_trend(view),
-            time=time_trend(view),
-            unit=axis_unit(view.points[-1].time_ns),
-        )
-        for view in sorted(histories, key=_place)
-        if view.points
-    ]
-
-
-def _place(view: SeriesHistory) -> tuple[str, str, int]:
-    return device_name(view), view.model or "", view.series_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,17 +189,6 @@ def _chosen(kind: type[E], text: str, name: str) -> E | None:
         return kind(text)
     except ValueError:
         raise InvalidInput(f"{name}: there is no `{text}`", hint=name_hint(text, [*kind])) from None
-
-
-def change_row(change: ChangeView) -> Mapping[str, str]:
-    """Return the texts of a change in a list."""
-    return {
-        "what": change_what(change),
-        "effect": effect_text(change.delta, change.se_delta),
-        "since": change_since(change),
-        "devices": change_devices(change),
-        "versions": ", ".join(version_text(version) for version in change.versions),
-    }
 
 
 @router.get("/changes/{change_id}")

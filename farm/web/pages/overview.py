@@ -12,6 +12,7 @@ from farm.api.context import Context, Farm
 from farm.api.http.authorization import Viewer
 from farm.core.jobs.job import JobEvent
 from farm.database.transaction import Tx
+from farm.presentation.changes import change_row
 from farm.presentation.device_state import device_groups, find_remedy, may_need_operator
 from farm.services.devices.views import first_devices, fleet_status, views_of
 from farm.services.matrices.views import list_matrix_lines
@@ -24,7 +25,6 @@ from farm.web.charts.bars import bar_chart
 from farm.web.http.csv_response import columns_of, csv_table_response
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import Load, render_page
-from farm.web.pages.history import change_row
 
 router = APIRouter(route_class=PageRoute)
 
