@@ -87,12 +87,14 @@ async def get_history(
     """Show the trend of each series: the paired ratio, and beside it the absolute time."""
 
     def trends(tx: Tx) -> Mapping[str, Any]:
-        views = wanted.page(tx, after=SeriesId(after), limit=_SERIES)
-        last = views[-1].series_id if views else None
-        further = last and wanted.page(tx, after=last, limit=1)
+        # One more than fits shows that there is another page; of so many, some may have no point to show.
+        views = wanted.page(tx, after=SeriesId(after), limit=_SERIES + 1)
+        series = sorted({view.series_id for view in views})[:_SERIES]
+        shown = [view for view in views if view.series_id in series]
+        has_more = len(shown) < len(views) or (shown and wanted.page(tx, after=series[-1], limit=1))
         return {
-            "trends": series_trends(views),
-            "next": last if further else None,
+            "trends": series_trends(shown),
+            "next": series[-1] if has_more else None,
             "has_others": bool(wanted.model) and has_external_results(tx.connection, model=wanted.model),
         }
 
