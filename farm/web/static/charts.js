@@ -9,16 +9,16 @@ const zoom = ({ cursor }, min, max) => uPlot.sync(cursor.sync.key).plots.forEach
 const clock = (at, step) => new Date(at).toISOString().slice(0, step < 864e5 ? 16 : 10).replace("T", "\n");
 
 const draw = (figure) => {
-	const { plot, values, unit } = figure.dataset, names = values.split(" ");
-	const rows = [...document.getElementById(plot).rows].filter((row) => names[0] in row.dataset)
+	const { plot, values, unit } = figure.dataset, columns = ["at", ...values.split(" ")];
+	const rows = [...document.getElementById(plot).rows].filter((row) => columns[1] in row.dataset)
 		.sort((a, b) => a.dataset.at - b.dataset.at);
 	if (rows.length < 2) return;
-	const columns = ["at", ...names], data = columns.map((name) => rows.map(({ dataset }) => (name in dataset ? +dataset[name] : null)));
+	const data = columns.map((name) => rows.map(({ dataset }) => (name in dataset ? +dataset[name] : null)));
 	const [at, , lows, highs] = data;
 
 	const marks = (u) => {
 		const { ctx, bbox: { left, top, width, height } } = u, ratio = devicePixelRatio, right = left + width;
-		const x = (value) => u.valToPos(value, "x", true), y = (value) => u.valToPos(value, "y", true);
+		const x = (value) => u.valToPos(value, "x", 1), y = (value) => u.valToPos(value, "y", 1);
 		const line = (name, x, y, x2, y2) => {
 			ctx.strokeStyle = colour(name);
 			ctx.stroke(new Path2D(`M${x},${y}L${x2},${y2}`));
@@ -54,18 +54,17 @@ const draw = (figure) => {
 		}
 		ctx.restore();
 	};
-	const cell = (name) => (u, value, series, index) => rows[index]?.querySelector(`[data-of=${name}]`)?.textContent || "";
 	const axis = { stroke: () => colour("quiet"), font, grid: { width: 1, stroke: () => colour("line") } };
 
 	const box = figure.querySelector(".zoom");
 	figure.className = "plotted";
-	const options = {
+	const chart = new uPlot({
 		width: figure.clientWidth,
 		height,
 		ms: 1,
 		padding: [45, 16, 0, 0],
 		tzDate: (at) => uPlot.tzDate(new Date(at), "UTC"),
-		cursor: { y: false, sync: { key: plot } },
+		cursor: { y: 0, sync: { key: plot } },
 		axes: [
 			{ ...axis, space: 84, values: (u, splits, index, space, step) => splits.map((at) => clock(at, step)) },
 			{ ...axis, size: 70, values: (u, splits) => splits.map((value) => +value.toPrecision(4) + unit) },
@@ -73,12 +72,11 @@ const draw = (figure) => {
 		series: columns.map((label, index) => ({
 			label,
 			class: label,
-			value: cell(label),
+			value: (u, value, series, row) => rows[row]?.querySelector(`[data-of=${label}]`)?.textContent || "",
 			...(index == 1 && { stroke: () => colour("accent"), width: 1.25, points: { show: 1, size: 6 } }),
 		})),
 		hooks: { drawAxes: [marks] },
-	};
-	const chart = new uPlot(options, data, box);
+	}, data, box);
 	charts.push(chart);
 	box.onkeydown = (event) => {
 		const { min, max } = chart.scales.x, first = at[0], size = max - min;

@@ -1,4 +1,4 @@
-let source, missed, old, held;
+let source, missed, old, held, lefts;
 
 const parts = (selector = "[data-live]") => [...document.querySelectorAll(selector)];
 const stops = ({ target }) => parts(`#${target.id} :is(a,summary,[tabindex])`);
@@ -21,7 +21,7 @@ const open = () => {
 	if (source || document.hidden || !parts().length) return;
 	source = new EventSource("/live?keys=" + encodeURIComponent(parts().map((part) => part.dataset.live).join(" ")));
 	source.onopen = () => {
-		state(true);
+		state(1);
 		stale();
 		if (missed) refresh();
 		missed = 1;
@@ -30,7 +30,7 @@ const open = () => {
 	source.onerror = () => {
 		if (source.readyState < 2) return state();
 		close();
-		stale(true);
+		stale(1);
 		setTimeout(open, 3e4);
 	};
 };
@@ -44,14 +44,18 @@ setInterval(() => {
 
 const events = {
 	visibilitychange: () => (document.hidden ? close() : open()),
-	"htmx:responseError": ({ detail }) => detail.xhr.status == 401 && stale(true),
+	"htmx:responseError": ({ detail }) => detail.xhr.status == 401 && stale(1),
 	"htmx:beforeSwap": (event) => {
 		old = stops(event);
 		held = old.indexOf(document.activeElement);
+		lefts = old.map((stop) => stop.scrollLeft);
 	},
 	"htmx:afterSwap": (event) => {
 		stale();
-		stops(event).forEach((stop, at) => (stop.parentNode.open ||= old[at]?.parentNode.open));
+		stops(event).forEach((stop, at) => {
+			stop.parentNode.open ||= old[at]?.parentNode.open;
+			stop.scrollLeft = lefts[at];
+		});
 		stops(event)[held]?.focus({ preventScroll: true });
 	},
 	pagehide: close,

@@ -51,3 +51,22 @@ def test_a_part_that_is_sent_again_keeps_the_focus_and_what_is_open(
         assert tab.complaints == []
     finally:
         context.close()
+
+
+@pytest.mark.long
+def test_a_wide_table_that_is_sent_again_stays_where_it_was_scrolled_to(
+    browser: Browser, pages: PageFarm
+) -> None:
+    context = browser.new_context(viewport={"width": 360, "height": 800})
+    try:
+        tab = visit(context, pages.url)
+        tab.open(f"/speedups?matrix={pages.finished}")
+        scrolls = tab.page.locator("#part-blocks .scroll")
+        scrolls.nth(1).evaluate("(table) => { table.scrollLeft = 90; }")
+        scrolls.evaluate_all("(tables) => tables.forEach((table) => { table.dataset.old = ''; })")
+        tab.page.evaluate("htmx.trigger(document.getElementById('part-blocks'), 'changed')")
+        expect(tab.page.locator("#part-blocks .scroll[data-old]")).to_have_count(0)
+        assert scrolls.evaluate_all("(tables) => tables.map((table) => table.scrollLeft)") == [0, 90]
+        assert tab.complaints == []
+    finally:
+        context.close()
