@@ -94,6 +94,7 @@ def test_text_of_people_is_escaped(pages: PageFarm) -> None:
 def test_commands_in_a_text_are_shown_as_code_and_all_else_is_escaped(pages: PageFarm) -> None:
     answer = pages.http.get("/matrices/999999", headers={"Accept": "text/html"})
     assert "<code>farm matrix list</code> shows them all" in answer.text
+    assert "<code>farm attempt show" in pages.http.get(f"/matrices/{pages.broken}").text
     assert prose_html("`<b>` & one") == "<code>&lt;b&gt;</code> &amp; one"
     assert prose_html("a ` that is alone, <b>") == "a ` that is alone, &lt;b&gt;"
 
@@ -233,6 +234,11 @@ def test_a_wrong_filter_stays_in_its_form_to_be_corrected(
     assert typed in problem
     assert hint in " ".join(parsed(problem).text)
     assert f'<a href="{path}">Without filters</a>' in problem
+
+
+def test_an_alarm_says_beside_its_message_for_how_long_it_is_raised(pages: PageFarm) -> None:
+    words = words_of(pages.http.get("/"))
+    assert re.search(r"cause: file; 1 of 2 devices, since \S+ for \d+ \w+ +farm regressions show 1", words)
 
 
 def test_a_wrong_choice_leads_back_to_the_page_without_it(pages: PageFarm) -> None:
