@@ -2,11 +2,11 @@
 
 import asyncio
 import os
+import pickle
 import signal
-import smtplib
 import socket
-import ssl
 import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +17,6 @@ from typing import Protocol
 import httpx
 from pydantic_core import to_json
 
-from farm.core.base.address import is_loopback
 from farm.core.operations.alarm import AlarmMessage
 from farm.core.operations.mail_server import MailServer
 
@@ -119,30 +118,22 @@ class MailChannel:
     name: str = "mail"
 
     def send(self, alarm: AlarmMessage) -> None:
-        """Send the mail."""
+        """Send the mail, by a process that is killed when the time is over."""
+        document = pickle.dumps((self.server, self._message(alarm)))
+        command = (sys.executable, "-m", "farm.services.operations.mail_delivery")
         try:
-            with self._connect() as smtp:
-                smtp.send_message(self._message(alarm))
-        except (OSError, smtplib.SMTPException) as error:
-            raise AlarmNotTakenError(f"{type(error).__name__}: {error}") from error
-
-    def _connect(self) -> smtplib.SMTP:
-        server, context = self.server, ssl.create_default_context()
-        if server.is_tls:
-            smtp: smtplib.SMTP = smtplib.SMTP_SSL(
-                server.host, server.port, timeout=self.timeout_s, context=context
+            delivery = subprocess.run(
+                command,
+                input=document,
+                stdout=subprocess.PIPE,
+                timeout=self.timeout_s,
+                start_new_session=True,
             )
-        else:
-            smtp = smtplib.SMTP(server.host, server.port, timeout=self.timeout_s)
-            smtp.ehlo()
-            if smtp.has_extn("starttls"):
-                smtp.starttls(context=context)
-            elif server.user is not None and not is_loopback(server.host):
-                smtp.close()
-                raise smtplib.SMTPException("the server offers no encryption, so no password is sent to it")
-        if server.user is not None:
-            smtp.login(server.user, server.password or "")
-        return smtp
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise AlarmNotTakenError(str(error)) from error
+        if delivery.returncode != 0:
+            reason = delivery.stdout.decode(errors="replace")
+            raise AlarmNotTakenError(reason or f"exit code {delivery.returncode}")
 
     def _message(self, alarm: AlarmMessage) -> EmailMessage:
         message = EmailMessage()

@@ -1,6 +1,7 @@
 """Notify people of alarms, by all channels that the farm's settings name."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 
 import structlog
@@ -17,7 +18,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AlarmNotifier:
-    """Calling it tells of what is due. It blocks, for as long as the channels take.
+    """Calling it tells of what is due, by all channels at the same time. It blocks until the slowest is done.
 
     An alarm that all channels took is never told again. One that a channel did not take is tried again by
     that channel, some times. A farm that is killed after a channel took an alarm and before that was noted
@@ -34,16 +35,28 @@ class AlarmNotifier:
 
     def __call__(self) -> None:
         """Tell of each alarm that is due, oldest first."""
-        while alarm := self.database.write(bind_tx(alarms.claim_alarm_to_notify, now=self.clock.now())):
+        due = list(iter(self._claim, None))
+        if not due:
+            return
+        with ThreadPoolExecutor(len(self.channels)) as threads:
+            # Reading the results raises what a thread raised.
+            list(threads.map(lambda channel: self._tell(channel, due), self.channels))
+
+    def _claim(self) -> Alarm | None:
+        return self.database.write(bind_tx(alarms.claim_alarm_to_notify, now=self.clock.now()))
+
+    def _tell(self, channel: AlarmChannel, due: Sequence[Alarm]) -> None:
+        """Tell of alarms by one channel. The last channel that takes an alarm notes it."""
+        for alarm in due:
             taken = self._taken.setdefault(alarm.alarm_id, set())
-            taken |= {channel.name for channel in self.channels if self._take(channel, alarm, taken)}
+            if channel.name in taken or not self._take(channel, alarm):
+                continue
+            taken.add(channel.name)
             if len(taken) == len(self.channels):
-                del self._taken[alarm.alarm_id]
+                self._taken.pop(alarm.alarm_id, None)
                 self.database.write(bind_tx(alarms.record_notified, now=self.clock.now()), alarm.alarm_id)
 
-    def _take(self, channel: AlarmChannel, alarm: Alarm, taken: set[str]) -> bool:
-        if channel.name in taken:
-            return True
+    def _take(self, channel: AlarmChannel, alarm: Alarm) -> bool:
         link = None if self.pages_url is None else f"{self.pages_url.rstrip('/')}{alarm.page}"
         try:
             channel.send(AlarmMessage(**asdict(alarm), link=link))

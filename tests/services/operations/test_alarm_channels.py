@@ -5,6 +5,7 @@ import socketserver
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email import message_from_bytes, policy
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +16,12 @@ import pytest
 from farm.core.operations.alarm import AlarmKind, AlarmMessage, AlarmSubject, DueAlarm
 from farm.core.operations.mail_server import mail_server
 from farm.database.transaction import bind_tx
-from farm.services.operations.alarm_channels import AlarmNotTakenError, MailChannel, WebhookChannel
+from farm.services.operations.alarm_channels import (
+    CHANNEL_S,
+    AlarmNotTakenError,
+    MailChannel,
+    WebhookChannel,
+)
 from farm.services.operations.alarm_notifier import AlarmNotifier
 from farm.services.operations.alarms import list_alarms
 from farm.store.operations.alarms import add_alarm
@@ -85,8 +91,10 @@ def web_server(*statuses: int) -> Iterator[WebServer]:
 class MailServerStub:
     """An SMTP server (RFC 5321) without encryption, which keeps what it takes."""
 
-    def __init__(self, refusal: str | None = None) -> None:
+    def __init__(self, refusal: str | None = None, drips_at: str | None = None) -> None:
         self.refusal = refusal
+        #: The verb whose answer has line after line, and no last one.
+        self.drips_at = drips_at
         self.recipients: list[str] = []
         self.mails: list[Any] = []
         self.port = 0
@@ -98,6 +106,12 @@ class MailServerStub:
         say("220 here")
         while line := handler.rfile.readline().decode().strip():
             verb = line.split()[0].upper()
+            if verb == self.drips_at:
+                with suppress(OSError):
+                    while True:
+                        say("250-a moment")
+                        threading.Event().wait(0.05)
+                return
             if verb == "RCPT":
                 self.recipients.append(line)
                 say(self.refusal or "250 ok")
@@ -116,8 +130,8 @@ class MailServerStub:
 
 
 @contextmanager
-def smtp_server(refusal: str | None = None) -> Iterator[MailServerStub]:
-    server = MailServerStub(refusal)
+def smtp_server(refusal: str | None = None, drips_at: str | None = None) -> Iterator[MailServerStub]:
+    server = MailServerStub(refusal, drips_at)
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
@@ -134,9 +148,9 @@ def smtp_server(refusal: str | None = None) -> Iterator[MailServerStub]:
             thread.join()
 
 
-def mail_channel(server: MailServerStub) -> MailChannel:
+def mail_channel(server: MailServerStub, timeout_s: float = CHANNEL_S) -> MailChannel:
     address = f"smtp://127.0.0.1:{server.port}?from=farm@example.org"
-    return MailChannel(mail_server(address), ["ann@example.org", "ben@example.org"])
+    return MailChannel(mail_server(address), ["ann@example.org", "ben@example.org"], timeout_s)
 
 
 def test_a_webhook_gets_the_json_that_the_command_gets() -> None:
@@ -185,11 +199,55 @@ def test_mail_that_no_recipient_gets_was_not_taken() -> None:
         mail_channel(server).send(ALARM)
 
 
-def test_an_alarm_is_sent_again_by_the_channel_that_did_not_take_it(farm: FarmRig) -> None:
+def test_a_mail_server_that_answers_in_drips_is_given_up() -> None:
+    with smtp_server(drips_at="MAIL") as server, pytest.raises(AlarmNotTakenError, match="timed out"):
+        mail_channel(server, timeout_s=1.0).send(ALARM)
+
+
+def test_mail_is_taken_whatever_becomes_of_the_farewell() -> None:
+    with smtp_server(drips_at="QUIT") as server:
+        mail_channel(server).send(ALARM)
+    assert len(server.mails) == 1
+
+
+def raise_alarm(farm: FarmRig, change: str) -> None:
     due = DueAlarm(
-        kind=AlarmKind.REGRESSION, subject=AlarmSubject.CHANGE, subject_id="3", message="m", hint="h"
+        kind=AlarmKind.REGRESSION, subject=AlarmSubject.CHANGE, subject_id=change, message="m", hint="h"
     )
     farm.write(bind_tx(add_alarm, now=farm.clock.now()), due)
+
+
+@dataclass
+class ChannelStub:
+    """Keeps the alarms that it takes; with `awaits`, none before another channel has taken both."""
+
+    name: str
+    awaits: threading.Event | None = None
+    taken: list[str] = field(default_factory=list)
+    has_both: threading.Event = field(default_factory=threading.Event)
+
+    def send(self, alarm: AlarmMessage) -> None:
+        if self.awaits is not None and not self.awaits.wait(10):
+            raise AlarmNotTakenError("the other channel had to wait")
+        self.taken.append(alarm.subject_id)
+        if len(self.taken) == 2:
+            self.has_both.set()
+
+
+def test_a_slow_channel_keeps_no_alarm_from_the_others(farm: FarmRig) -> None:
+    raise_alarm(farm, "3")
+    raise_alarm(farm, "4")
+    quick = ChannelStub("command")
+    slow = ChannelStub("mail", awaits=quick.has_both)
+    notify = AlarmNotifier(farm.database, [slow, quick], farm.clock)
+    notify()
+    notify()
+    assert (quick.taken, slow.taken) == (["3", "4"], ["3", "4"])
+    assert all(alarm.notified_at for alarm in farm.read(list_alarms))
+
+
+def test_an_alarm_is_sent_again_by_the_channel_that_did_not_take_it(farm: FarmRig) -> None:
+    raise_alarm(farm, "3")
     with web_server(503, 200) as web, smtp_server() as mail:
         channels = [WebhookChannel(web.url), mail_channel(mail)]
         notify = AlarmNotifier(farm.database, channels, farm.clock, "https://farm.example.org/")
