@@ -41,6 +41,8 @@ matrices = sa.Table(
     #: Candidates that a block has at most; None: a block is a round, as before there were smaller ones.
     sa.Column("block_candidates", sa.Integer),
     sa.Column("seed", sa.BigInteger, nullable=False),
+    #: Cells with jobs, duplicates of baselines among them; `cells` has all of them once all jobs are queued.
+    sa.Column("cell_count", sa.Integer, nullable=False, server_default="0"),
     #: The number of cells without jobs, which `rejections` lists.
     sa.Column("rejected_count", sa.Integer, nullable=False, server_default="0"),
     #: The matrix that this one reruns.

@@ -51,7 +51,7 @@ def plan_expanded(
     return MatrixPlanView.of(
         spec,
         harness=spec.harness_text,
-        cells=len(expansion.cells),
+        cells=expansion.cell_count,
         rounds=spec.round_range[0],
         max_rounds=spec.round_range[1],
         jobs=sum(device.jobs for device in planned),

@@ -84,8 +84,6 @@ class MatrixWork:
     tallies: Mapping[MatrixId, Tally]
     #: Of those that run, or to which jobs will be added.
     running: Mapping[MatrixId, RunningJobs]
-    #: The number of cells of those whose jobs have all ended.
-    cells: Mapping[MatrixId, int]
     not_queued: Mapping[MatrixId, Sequence[RemainingJobs]]
     further: Mapping[MatrixId, Mapping[DeviceId, int]]
 
@@ -121,7 +119,6 @@ def matrix_work(connection: Connection, page: Sequence[Matrix], counted: Counted
     return MatrixWork(
         tallies=tallies,
         running=running,
-        cells={matrix_id: own.cells for matrix_id, own in finished.items()},
         not_queued=not_queued,
         further=further,
     )

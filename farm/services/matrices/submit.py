@@ -237,6 +237,7 @@ def _add_matrix(
         spec=expanded.spec,
         seed=prepared.job_template.seed,
         block_candidates=prepared.job_template.block_candidates,
+        cell_count=expanded.expansion.cell_count,
         rejected_count=len(rejected),
         rerun_of=rerun_of,
         repeated_attempt=prepared.repeated_attempt,

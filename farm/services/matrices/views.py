@@ -94,13 +94,6 @@ def list_matrix_summaries(
     """Return a page of matrices, newest first; those before one, if it is given."""
     page = list_matrices(tx.connection, before=before, limit=limit, which=which)
     work = matrix_work(tx.connection, page, counted or CountedMatrices())
-    matrix_ids = [matrix.matrix_id for matrix in page]
-    uncounted = [matrix_id for matrix_id in matrix_ids if matrix_id not in work.cells]
-    being_stored = [matrix_id for matrix_id in uncounted if matrix_id in work.not_queued]
-    all_stored = [matrix_id for matrix_id in uncounted if matrix_id not in work.not_queued]
-    cells = {**work.cells, **matrices.numbers_of_cells(tx.connection, all_stored)}
-    if being_stored:
-        cells |= matrices.cell_counts(tx.connection, being_stored)
     remaining = etas(tx, work)
     without = {device_id for eta in remaining.values() for device_id in eta.without}
     labels = device_labels(tx.connection, without)
@@ -108,12 +101,6 @@ def list_matrix_summaries(
         _summary(
             matrix,
             work.tally(matrix.matrix_id),
-            _cell_count(
-                tx.connection,
-                matrix,
-                cells.get(matrix.matrix_id, 0),
-                work.not_queued.get(matrix.matrix_id, ()),
-            ),
             remaining.get(matrix.matrix_id, Eta()),
             work.not_queued.get(matrix.matrix_id, ()),
             labels,
@@ -169,9 +156,7 @@ def matrix_view(
     eta = outlook.eta()
     labels = device_labels(connection, {*shown, *eta.without})
     progress = device_progress(connection, matrix_id, shown, outlook, labels, further=further)
-    stored = ended.cells if ended is not None else matrices.count_cells(connection, matrix_id)
-    count = _cell_count(connection, matrix, stored, not_queued)
-    summary = _summary(matrix, tally, count, eta, not_queued, labels, is_growing=bool(further))
+    summary = _summary(matrix, tally, eta, not_queued, labels, is_growing=bool(further))
     return MatrixView(
         **dict(summary),
         harness=matrix.harness,
@@ -264,21 +249,9 @@ def list_job_views(
     ]
 
 
-def _cell_count(
-    connection: Connection, matrix: Matrix, stored: int, not_queued: Sequence[RemainingJobs]
-) -> int:
-    """Return the number of all cells, including those not stored yet."""
-    if not not_queued:
-        return stored
-    behind = {left.device_id for left in not_queued}
-    whole = sum(left.jobs for left in not_queued) // matrix.rounds
-    return stored - matrices.count_cells(connection, matrix.matrix_id, behind) + whole
-
-
 def _summary(
     matrix: Matrix,
     tally: Tally,
-    cells: int,
     eta: Eta,
     not_queued: Sequence[RemainingJobs],
     labels: Mapping[DeviceId, str],
@@ -291,7 +264,7 @@ def _summary(
         tally,
         state=matrix_state(tally, is_open=is_open),
         max_rounds=matrix.max_rounds or matrix.rounds,
-        cells=cells,
+        cells=matrix.cell_count,
         rejected=matrix.rejected_count,
         jobs=tally.total,
         not_queued=sum(left.count for left in not_queued if not left.is_cancelled),

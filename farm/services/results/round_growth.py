@@ -102,14 +102,13 @@ def _look(tx: Tx, matrix: Matrix, growth: RoundGrowth, *, limit: int) -> RoundGr
     ]
     page = waiting[:limit]
     past = looks_of_cells(tx.connection, [cell.cell_id for cell in page])
-    family = matrices.count_cells(tx.connection, matrix.matrix_id)
     poison = poison_cells(tx.connection, matrix.matrix_id)
     taken: list[tuple[CellId, Look]] = []
     missing = [] if growth.missing_rounds is None else [growth.missing_rounds]
     for inputs in comparisons_of(tx.connection, matrix, page, all_rounds=True):
         cell = inputs.candidate
         before, compare = past.get(cell.cell_id, ()), _comparison(inputs)
-        look = take_look(rounds, before, compare, rounds=growth.last_round, family=family)
+        look = take_look(rounds, before, compare, rounds=growth.last_round, family=matrix.cell_count)
         is_deciding = cell.cell_id in deciding
         if cell.cell_id in poison:
             look = unusable_look(before, rounds=growth.last_round)

@@ -11,7 +11,6 @@ from farm.core.jobs.job import JobState
 from farm.database.rows import is_among
 from farm.database.tables import jobs, matrices
 from farm.store.jobs.counts import Tally, count_repeated_blocks, tallies
-from farm.store.matrices.matrices import cell_counts
 
 #: Matrices that are remembered; beyond it, all are counted again.
 _MAX_KNOWN = 10_000
@@ -25,8 +24,6 @@ class FinishedJobs:
     last_job: JobId
     tally: Tally
     repeated_blocks: int
-    #: The number of its cells.
-    cells: int
 
 
 def _has(state: JobState) -> sa.ColumnElement[bool]:
@@ -66,13 +63,11 @@ class FinishedMatrices:
             if (known := self._known.get(matrix_id)) is not None and known.last_job == last_job
         }
         new = [matrix_id for matrix_id in last_jobs if matrix_id not in found]
-        cells = cell_counts(connection, new) if new else {}
         for matrix_id, tally in tallies(connection, new).items() if new else ():
             found[matrix_id] = FinishedJobs(
                 last_job=last_jobs[matrix_id],
                 tally=tally,
                 repeated_blocks=count_repeated_blocks(connection, matrix_id),
-                cells=cells.get(matrix_id, 0),
             )
         if new:
             kept = self._known if len(self._known) < _MAX_KNOWN else {}

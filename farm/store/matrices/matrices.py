@@ -35,6 +35,8 @@ class Matrix:
     seed: int
     #: Candidates of one block at most; None: a round is one block.
     block_candidates: int | None
+    #: Cells with jobs, stored yet or not.
+    cell_count: int
     rejected_count: int
     #: The matrix that this one reruns.
     rerun_of: MatrixId | None
@@ -97,6 +99,7 @@ def add_matrix(
     spec: MatrixSpec,
     seed: int,
     block_candidates: int | None,
+    cell_count: int,
     rejected_count: int,
     rerun_of: MatrixId | None = None,
     repeated_attempt: AttemptId | None = None,
@@ -114,6 +117,7 @@ def add_matrix(
             max_rounds=spec.round_range[1],
             seed=seed,
             block_candidates=block_candidates,
+            cell_count=cell_count,
             rejected_count=rejected_count,
             rerun_of=rerun_of,
             repeated_attempt=repeated_attempt,
@@ -175,37 +179,6 @@ def find_submission(connection: Connection, key: str, submitted_by: str) -> Subm
     )
     row = connection.execute(query).one_or_none()
     return None if row is None else Submission(MatrixId(row.matrix_id), row.request_digest)
-
-
-def cell_counts(connection: Connection, matrix_ids: Collection[MatrixId]) -> dict[MatrixId, int]:
-    """Return the number of stored cells of each of these matrices; matrices without cells are missing."""
-    query = (
-        sa.select(cells.c.matrix_id, sa.func.count().label("cell_count"))
-        .where(cells.c.matrix_id.in_(matrix_ids))
-        .group_by(cells.c.matrix_id)
-    )
-    return {row.matrix_id: row.cell_count for row in connection.execute(query)}
-
-
-def numbers_of_cells(connection: Connection, matrix_ids: Collection[MatrixId]) -> dict[MatrixId, int]:
-    """Return the number of cells of each of these matrices, all cells of which are stored.
-
-    They are numbered without gaps, so the last one tells it by a step into an index, however many there are.
-    """
-    last = sa.select(sa.func.max(cells.c.cell_index)).where(cells.c.matrix_id == matrices.c.matrix_id)
-    query = sa.select(matrices.c.matrix_id, last.scalar_subquery().label("last"))
-    rows = connection.execute(query.where(matrices.c.matrix_id.in_(matrix_ids))).all()
-    return {row.matrix_id: row.last + 1 for row in rows if row.last is not None}
-
-
-def count_cells(
-    connection: Connection, matrix_id: MatrixId, device_ids: Collection[DeviceId] | None = None
-) -> int:
-    """Count the stored cells of a matrix, in total or on some devices."""
-    query = sa.select(sa.func.count()).select_from(cells).where(cells.c.matrix_id == matrix_id)
-    if device_ids is not None:
-        query = query.where(cells.c.device_id.in_(device_ids))
-    return connection.execute(query).scalar_one()
 
 
 #: The query of all cells, each with its harness, and name and model of its variant, if it has one.

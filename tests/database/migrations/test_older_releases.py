@@ -1,5 +1,6 @@
 """What is stored goes back to an older release, and forward again."""
 
+import json
 import os
 import zlib
 
@@ -21,6 +22,7 @@ from tests.support.database.sample_rows import (
     DIGEST,
     EXTERNAL_RESULT,
     IMPORT,
+    MATRIX,
     MEASUREMENT,
     NOW,
     add,
@@ -272,6 +274,25 @@ def _compress_samples(engine: Engine) -> None:
         (new,) = connection.execute(sa.select(tables.measurements.c.samples)).scalars()
         rows = connection.exec_driver_sql("SELECT sample_ns FROM analysis_samples ORDER BY iteration")
         assert tuple(rows.scalars()) == decode_samples(new) == samples_ns
+
+
+def test_matrices_of_an_older_release_have_their_number_of_cells(engine: Engine) -> None:
+    upgrade(engine)
+    template = {"slots": [{}, {}, {}], "parts": [{"slots": None}, {"slots": [0, 2]}]}
+    expanding = {"priority": 0, "variant_ids": [], "program_ids": [], "body": packed(template)}
+    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+        add_rows(connection)
+        add(connection, tables.matrices, MATRIX, created_at=NOW)
+        add(connection, tables.job_templates, expanding, matrix_id=2)
+    downgrade(engine, "0120")
+    upgrade(engine)
+    with engine.connect() as connection:
+        counts = connection.exec_driver_sql("SELECT cell_count FROM matrices ORDER BY matrix_id").scalars()
+        assert list(counts) == [1, 5]
+
+
+def packed(template: dict[str, object]) -> bytes:
+    return zlib.compress(json.dumps(template).encode())
 
 
 @pytest.mark.long

@@ -154,10 +154,6 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: list_matrix_summaries(Tx(c, NOW), limit=9, which=MatrixFilter(since=NOW)),
         "ix_matrices_created_at (created_at>?)",
     ),
-    "matrix list: the numbers of cells": (
-        lambda c: matrices.numbers_of_cells(c, [MatrixId(1), MatrixId(2)]),
-        "cells USING COVERING INDEX sqlite_autoindex_cells_1 (matrix_id=?)",
-    ),
     "regressions --since; on the overview, what changed since yesterday": (
         lambda c: changes.list_changes(c, changes.ChangeFilter(since=NOW, model="m"), before=None, limit=9),
         "ix_changes_told_at (told_at>?)",

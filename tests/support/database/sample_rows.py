@@ -47,6 +47,14 @@ PROGRAM = {
     "created_at": NOW,
     "chosen_at": NOW,
 }
+MATRIX = {
+    "name": "m",
+    "harness": "h",
+    "spec": {"name": "m", "harness": "h", "devices": [{}]},
+    "rounds": 5,
+    "seed": 1,
+    "rejected_count": 0,
+}
 CELL = {
     "matrix_id": 1,
     "device_id": PHONE,
@@ -174,15 +182,7 @@ def add_rows(connection: Connection) -> None:
         tables.program_files,
         {"program_id": 1, "path": "h", "digest": DIGEST, "executable": True},
     )
-    matrix = {
-        "name": "m",
-        "harness": "h",
-        "spec": {"name": "m", "harness": "h", "devices": [{}]},
-        "rounds": 5,
-        "seed": 1,
-        "rejected_count": 0,
-    }
-    add(connection, tables.matrices, matrix, created_at=NOW)
+    add(connection, tables.matrices, MATRIX, created_at=NOW)
     add(connection, tables.cells, CELL, cell_index=0)
     add(connection, tables.jobs, JOB)
     add(connection, tables.series, SERIES)

@@ -2,13 +2,16 @@
 
 from farm.database.transaction import bind_tx
 from farm.services.jobs.pending_reasons import matrix_waiting
+from farm.services.matrices.plan import plan_matrix
 from farm.services.matrices.views import list_job_views, list_matrix_summaries
 from farm.store.matrices.lazy_expansion import remaining_jobs
 from tests.services.matrices.lazy_expansion.test_lazy_expansion import (
+    AXES,
     CELLS,
     JOBS,
     PHONES,
     ROUNDS,
+    spec,
     submit,
     unfold,
 )
@@ -33,6 +36,20 @@ def test_a_matrix_says_what_is_not_queued_yet_and_counts_it(farm: FarmRig, host:
         assert all(cell.baseline for cell in view.cell_list if "int8-core" in cell.label)
     unfold(farm, matrix_id)
     assert farm.matrix(matrix_id).not_queued == 0
+
+
+def test_a_baseline_that_starts_in_several_blocks_is_one_cell(farm: FarmRig, host: HostRig) -> None:
+    many = {
+        "axes": {**AXES, "warmup": list(range(1, 9))},
+        "baseline": {"precision": "float32", "warmup": 1},
+    }
+    plan = farm.read(plan_matrix, spec(**many))
+    assert (plan.cells, plan.jobs) == (16 * PHONES, 18 * ROUNDS * PHONES)
+    matrix_id = submit(farm, **many)
+    for chunks in (0, 1, None):
+        unfold(farm, matrix_id, chunks=chunks)
+        (summary,) = farm.read(bind_tx(list_matrix_summaries, now=farm.clock.now()))
+        assert farm.matrix(matrix_id).cells == summary.cells == plan.cells
 
 
 def test_jobs_are_told_page_by_page_whatever_became_of_them(farm: FarmRig, host: HostRig) -> None:
