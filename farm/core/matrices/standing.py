@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from enum import StrEnum
 
@@ -66,23 +66,47 @@ class Coverage(StrEnum):
     REJECTED = "rejected"
 
 
-def version_digest(
-    *, series: Digest, replica: int, variant: Digest | None, program: Digest, build: str | None
-) -> Digest:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellVersions:
+    """The versions of what a cell is made of."""
+
+    #: Of the variant's file; None where the harness runs no model.
+    variant: Digest | None
+    #: Of the harness's program.
+    program: Digest
+    #: The fingerprint of the device's system build; None where it is not known.
+    build: str | None
+
+
+def version_digest(*, series: Digest, replica: int, versions: CellVersions) -> Digest:
     """Identify a cell at the versions of what it is made of: another digest is another cell to measure.
 
     Args:
         series: of its measurements, which names the device.
         replica: 2 for the duplicate of an A/A pair.
-        variant: of the variant's file; None where the harness runs no model.
-        program: of the harness's program.
-        build: the fingerprint of the device's system build; None where it is not known.
+        versions: at present.
     """
-    versions: Mapping[str, str | int | None] = {
-        "series": series,
-        "replica": replica,
-        "variant": variant,
-        "program": program,
-        "build": build,
-    }
-    return digest_of(json.dumps(versions, sort_keys=True, separators=(",", ":")).encode())
+    identity: Mapping[str, str | int | None] = {"series": series, "replica": replica, **asdict(versions)}
+    return digest_of(json.dumps(identity, sort_keys=True, separators=(",", ":")).encode())
+
+
+def missing_reason(now: CellVersions, before: CellVersions) -> str:
+    """Return why a cell is missing that was queued before, as text: what is new of it.
+
+    Args:
+        now: its present versions.
+        before: those with which it was last queued, and the build with which it then ran.
+    """
+    new = []
+    if now.variant != before.variant:
+        new.append(f"new file {_short(now.variant)}, was {_short(before.variant)}")
+    if now.program != before.program:
+        new.append(f"new program {_short(now.program)}, was {_short(before.program)}")
+    if None not in (now.build, before.build) and now.build != before.build:
+        new.append(f"new build {now.build}, was {before.build}")
+    # Controls, or a build that is not known: it never ran, or the device does not report it.
+    return "; ".join(new) or "a new build, or new settings of the matrix"
+
+
+def _short(digest: Digest | None) -> str:
+    return "none" if digest is None else digest[:8]

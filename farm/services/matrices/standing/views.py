@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import CellId, DeviceId, MatrixId
+from farm.core.base.ids import CellId, DeviceId, Digest, MatrixId
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.matrices.matrix import cell_label_by_axes
 from farm.core.matrices.standing import Coverage
 from farm.database.transaction import Tx
-from farm.services.matrices.standing.coverage import WantedCell, wanted_cells
+from farm.services.matrices.standing.coverage import WantedCell, missing_reasons, wanted_cells
 from farm.services.matrices.submit import MatrixExpansion, expand_matrix
 from farm.store.devices.devices import device_labels
 from farm.store.matrices import standing as standing_store
@@ -77,7 +77,7 @@ def standing_view(tx: Tx, standing_id: int) -> StandingView:
     everywhere: Counter[str] = Counter({Coverage.REJECTED: sum(cell.device_id is None for cell in rejected)})
     uncovered = [cell for cell in covered if cell.coverage is not Coverage.MEASURED]
     shown = [
-        *_uncovered(tx.connection, expanded, uncovered[:UNCOVERED_SHOWN], labels),
+        *_uncovered(tx.connection, standing_id, expanded, uncovered[:UNCOVERED_SHOWN], labels),
         *(
             UncoveredCell(
                 device_id=cell.device_id,
@@ -141,6 +141,7 @@ def _coverage(
 
 def _uncovered(
     connection: Connection,
+    standing_id: int,
     expanded: MatrixExpansion,
     cells: Sequence[_Covered],
     labels: dict[DeviceId, str],
@@ -151,6 +152,8 @@ def _uncovered(
         if cell.coverage is Coverage.FAILED and cell.progress and cell.progress.cell_id is not None
     ]
     ends = end_by_cell(connection, failed)
+    missing = [cell.wanted for cell in cells if cell.coverage is Coverage.MISSING]
+    reasons = missing_reasons(connection, standing_id, expanded, missing)
     return [
         UncoveredCell(
             device_id=cell.wanted.cell.device_id,
@@ -159,7 +162,7 @@ def _uncovered(
                 cell.wanted.cell.key, expanded.varying, replica=cell.wanted.cell.replica
             ),
             coverage=cell.coverage,
-            reason=_reason(cell, ends),
+            reason=_reason(cell, ends, reasons),
             until=cell.wanted.skip.until if cell.coverage is Coverage.SKIPPED and cell.wanted.skip else None,
             matrix_id=None if cell.progress is None else cell.progress.matrix_id,
         )
@@ -167,12 +170,12 @@ def _uncovered(
     ]
 
 
-def _reason(cell: _Covered, ends: dict[CellId, str]) -> str:
+def _reason(cell: _Covered, ends: dict[CellId, str], missing: dict[Digest, str]) -> str:
     match cell.coverage:
         case Coverage.SKIPPED if cell.wanted.skip is not None:
             return cell.wanted.skip.reason
         case Coverage.MISSING:
-            return "it is queued at the next look, within a minute"
+            return f"{missing[cell.wanted.version_digest]} (queued within a minute)"
         case Coverage.QUEUED if cell.progress is not None and cell.progress.open_jobs < cell.progress.jobs:
             return f"{cell.progress.jobs - cell.progress.open_jobs} of {cell.progress.jobs} jobs are over"
         case Coverage.QUEUED:

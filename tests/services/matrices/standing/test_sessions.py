@@ -1,5 +1,6 @@
 """Standing matrices: exactly what is missing is queued, once, and the schedule queues all of it again."""
 
+import re
 from datetime import UTC, date, timedelta
 from typing import Any
 
@@ -75,6 +76,15 @@ def counts(farm: FarmRig, standing_id: int) -> dict[str, int]:
     return {word: count for word, count in coverage(farm, standing_id).cells.model_dump().items() if count}
 
 
+def why_missing(farm: FarmRig, standing_id: int) -> set[str]:
+    """The reasons of the missing cells, with a word in place of each digest."""
+    return {
+        re.sub(r"\b[0-9a-f]{8}\b", "DIGEST", cell.reason.removesuffix(" (queued within a minute)"))
+        for cell in coverage(farm, standing_id).uncovered
+        if cell.coverage is Coverage.MISSING
+    }
+
+
 def cells(farm: FarmRig, matrix_id: MatrixId | None) -> set[tuple[str, str]]:
     rows = farm.rows("SELECT device_id, label FROM cells WHERE matrix_id = :m", m=matrix_id)
     return {(row["device_id"], row["label"]) for row in rows}
@@ -101,6 +111,7 @@ def test_a_new_file_makes_its_cells_missing_and_comes_with_its_baseline(farm: Fa
     host.run()
     farm.variant("int8-core", edition="another")
     assert counts(farm, standing_id) == {"measured": 2, "missing": 2}
+    assert why_missing(farm, standing_id) == {"new file DIGEST, was DIGEST"}
     again = look(farm)
     labels = {label for _, label in cells(farm, again)}
     assert labels == {"float32 warmup=1", "float32 warmup=2", "int8-core warmup=1", "int8-core warmup=2"}
@@ -118,11 +129,13 @@ def test_a_new_device_and_a_new_build_make_their_cells_missing(farm: FarmRig, ho
     host.run()
     host.plug_in("phone-2", build_fingerprint="one")
     host.run()
+    assert why_missing(farm, standing_id) == {"new device"}
     assert {device for device, _ in cells(farm, look(farm))} == {"phone-2"}
     host.run()
     host.plug_in("phone-1", build_fingerprint="two")
     host.run()
     assert counts(farm, standing_id) == {"measured": 4, "missing": 4}
+    assert why_missing(farm, standing_id) == {"new build two, was one"}
     assert {device for device, _ in cells(farm, look(farm))} == {"phone-1"}
 
 
