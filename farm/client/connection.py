@@ -24,7 +24,8 @@ QueryValue = str | int | float | bool | Sequence[str] | None
 #: Connecting, and each read or write; a request that sends a file takes as many writes as it needs.
 CONNECT_S = 5.0
 ANSWER_S = 60.0
-#: Tries after a farm said that it gets too many calls, and the longest pause that is made for it, in seconds.
+#: Tries after a farm said that it is busy, or gets too many calls, and the longest pause that is made for it,
+#: in seconds.
 _CALL_TRIES, _MAX_WAIT_S = 4, 60
 
 
@@ -175,8 +176,7 @@ class FarmConnection:
     def _send(self, request: httpx.Request) -> httpx.Response:
         response = self._send_now(request)
         for _ in range(_CALL_TRIES):
-            # Nothing was done. A file is sent again by its upload, which knows where to go on.
-            if response.status_code != httpx.codes.TOO_MANY_REQUESTS or not can_repeat(request):
+            if not _is_worth_repeating(request, response):
                 break
             if (wait_s := _wait_s(response)) > _MAX_WAIT_S:
                 break
@@ -216,6 +216,16 @@ def _is_cut_off(error: httpx.TransportError) -> bool:
     return isinstance(error, (httpx.NetworkError, httpx.RemoteProtocolError)) and not isinstance(
         error, httpx.ConnectError
     )
+
+
+def _is_worth_repeating(request: httpx.Request, response: httpx.Response) -> bool:
+    """Return whether the same request may be sent again after a response, and may then be answered."""
+    if response.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+        # A transaction whose end was lost may have taken effect.
+        is_harmless = request.method == "GET" or REQUEST_KEY_HEADER in request.headers
+        return is_harmless and "Retry-After" in response.headers
+    # Nothing was done. A file is sent again by its upload, which knows where to go on.
+    return response.status_code == httpx.codes.TOO_MANY_REQUESTS and can_repeat(request)
 
 
 def _wait_s(response: httpx.Response) -> float:

@@ -22,6 +22,7 @@ from farm.core.errors import (
     Blame,
     DeviceError,
     DeviceOffline,
+    FarmBusy,
     FarmError,
     FarmFault,
     FarmUnreachable,
@@ -279,16 +280,20 @@ def test_an_address_that_is_none_is_the_users_fault(url: str) -> None:
 class _Reluctant:
     """Answers that there are too many calls, so many times, and then with a document."""
 
-    def __init__(self, refusals: int, wait_s: int = 0) -> None:
-        self.refusals, self.wait_s, self.bodies = refusals, wait_s, list[bytes]()
+    def __init__(self, refusals: int, wait_s: int = 0, status: int = 429) -> None:
+        self.refusals, self.wait_s, self.status, self.bodies = refusals, wait_s, status, list[bytes]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.bodies.append((await receive())["body"])
         is_refused = len(self.bodies) <= self.refusals
-        _, document = problem("limit.reached", "user", status=429)
+        _, document = (
+            problem("limit.reached", "user", status=429)
+            if self.status == 429
+            else problem("farm.busy", "farm", status=self.status)
+        )
         response = JSONResponse(
             document if is_refused else {"done": "yes"},
-            status_code=429 if is_refused else 200,
+            status_code=self.status if is_refused else 200,
             headers={"Retry-After": str(self.wait_s)},
         )
         await response(scope, receive, send)
@@ -312,4 +317,17 @@ def test_a_farm_that_has_no_room_for_minutes_is_not_waited_for() -> None:
     app = _Reluctant(1, wait_s=300)
     with served(app, lifespan="off") as (url, _), FarmClient(url) as client, pytest.raises(LimitReached):
         client._post(dict, "/matrices", {})
+    assert len(app.bodies) == 1
+
+
+def test_a_busy_farm_is_asked_again_by_what_can_take_effect_once_only() -> None:
+    app = _Reluctant(2, status=503)
+    with served(app, lifespan="off") as (url, _), FarmClient(url) as client:
+        assert client._get(dict, "/farm") == {"done": "yes"}
+        app.bodies.clear()
+        assert client._post_once(dict, "/matrices", {}, lost_hint="look") == {"done": "yes"}
+        assert len(app.bodies) == 3
+        app.bodies.clear()
+        with pytest.raises(FarmBusy):
+            client._post(dict, "/storage/sweep", {})
     assert len(app.bodies) == 1

@@ -390,4 +390,4 @@ class FarmBusy(FarmFault):
     """The farm's database is locked or full."""
 
     code = "farm.busy"
-    default_hint = "it is retried automatically"
+    default_hint = "try again in a moment"
