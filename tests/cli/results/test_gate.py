@@ -21,6 +21,8 @@ from farm.core.matrices.rounds import SequentialRounds
 from farm.core.results.statistics.gate import GateOutcome
 from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.matrices.matrix import ROUNDS_MODEL
+from tests.cli.matrices.test_matrix import run
+from tests.support.farm.api_server import scripted_server
 from tests.support.sample_views import duplicate_view, matrix_view, speedup_view
 
 GATE = Gate(margin=0.03)
@@ -95,6 +97,24 @@ def test_a_cell_that_cannot_run_does_not_pass(
         print_gate(GATE, judged, can_decide=True)
         told = capsys.readouterr().err
         assert told == "gate not-slower=3%: undecided, 1 of 2 cells answered; 1 cell cannot run\n"
+
+
+def test_a_gate_of_a_finished_matrix_asks_cells_that_cannot_run_unless_it_selects_rows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (rejection,) = matrix_view().rejected_list
+    unsupported = rejection.model_copy(update={"kind": RejectionKind.UNSUPPORTED})
+    matrix = matrix_view(rejected_list=(unsupported,))
+    answers = {
+        "GET /api/v1/speedups": (200, [PASSED.model_dump(mode="json")]),
+        f"GET /api/v1/matrices/{matrix.matrix_id}": (200, matrix.model_dump(mode="json")),
+    }
+    with scripted_server(answers) as url:
+        monkeypatch.setenv("FARM_URL", url)
+        gate = ("speedups", matrix.matrix_id, "--gate", "not-slower=3%")
+        assert run(*gate) == 8
+        assert "1 of 2 cells answered; 1 cell cannot run" in capsys.readouterr().err
+        assert run(*gate, "--device", "phone-1") == 0
 
 
 def test_without_a_margin_that_of_the_matrix_counts() -> None:

@@ -116,8 +116,12 @@ def speedups(
         )
         if limit is not None and sort is not None:
             views = iter(in_order(list(views), sort)[:limit])
+        whole = None
         if gate is not None:
             views = iter(compared := list(views))
+            if matrix_id is not None and not any((device, model, baseline, candidate)):
+                # Cells that cannot run are asked, too.
+                whole = farm.matrix(matrix_id)
         if as_json:
             print_json_list(views if sort is None else in_order(list(views), sort))
         else:
@@ -128,7 +132,7 @@ def speedups(
             "Runs of different control levels are included: the difference may be caused by the controls."
         )
     if gate is not None:
-        judged = judge(gate, compared)
+        judged = judge(gate, compared, whole)
         print_gate(gate, judged)
         raise typer.Exit(judged.outcome.exit_code)
 
