@@ -33,7 +33,7 @@ ByOption = Annotated[
 _LEGEND = (
     "Each device counts once, with its newest session. Speedup and time: geometric\n"
     "means over devices. Interval: 95 %, Student's t over devices, from three on;\n"
-    "of one device, over the rounds of that session, from five on.\n"
+    "with --by device, over the rounds of that session, from five on.\n"
     "All devices: the lowest and the highest. n of N: devices that measured both\n"
     "sides, of those of the group that measured the model."
 )
