@@ -113,7 +113,8 @@ def is_right(change: Change, history: History, event: Event) -> bool:
 def observe(history: History) -> None:
     """Date events by the first session that shows them; drop those without one before and three since.
 
-    A drift shows to a device that comes before it is half over.
+    A drift shows to a device that comes before it is half over. Two events that undo each other before a
+    session shows either of them are none.
     """
     days: dict[str, list[int]] = {}
     for point in history.points:
@@ -126,7 +127,15 @@ def observe(history: History) -> None:
             and days[name][0] < day + event.ramp // 2
         }
         event.day_by_series = {name: later[0] for name, later in seen.items()}
-    history.events = [event for event in history.events if event.day_by_series]
+    seen_events = [event for event in history.events if event.day_by_series]
+    history.events = [
+        event
+        for event in seen_events
+        if not any(
+            other is not event and other.day_by_series == event.day_by_series and other.delta == -event.delta
+            for other in seen_events
+        )
+    ]
 
 
 def judge(history: History, farm: Farm) -> Counts:

@@ -79,3 +79,15 @@ def test_levels_that_resemble_each_other_from_day_to_day_hide_a_step_of_all() ->
     sudden = replace(FARM, wander_size=0.02)
     slow = replace(sudden, wander=0.9)
     assert chance(slow, Cause.OS, of_all=True, delta=0.03) < chance(sudden, Cause.OS, of_all=True, delta=0.03)
+
+
+@pytest.mark.parametrize(("shown", "events"), [(0, 0), (1, 2)])
+def test_a_change_that_is_undone_before_a_session_shows_it_is_none(shown: int, events: int) -> None:
+    sim = Simulation(FARM, seed=1)
+    for day, delta in ((100, 0.1), (120, -0.1)):
+        sim.change(Cause.DEVICE, 0.1, is_any, day=FIRST_DAY + day, delta=delta)
+    history = sim.history()
+    away = range(FIRST_DAY + 100, FIRST_DAY + 130 - shown)
+    history.points = [p for p in history.points if p.day not in away or p.day in away[20 - shown : 20]]
+    observe(history)
+    assert len(history.events) == events
