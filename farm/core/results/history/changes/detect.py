@@ -134,7 +134,7 @@ class Detector:
             candidates = [c for known in breaks if not known.is_told for c in self._finder.of_break(known)]
             candidates += scans.of_groups(groups, day)
             candidates += [c for row in strong for c in scans.of_row(row, day)]
-            candidates += [c for device in moved for c in scans.of_device(device)]
+            candidates += [c for device, shift in moved.items() for c in scans.of_device(device, shift)]
             best = strongest(candidates, stands=stands)
             if best is None:
                 break
@@ -142,7 +142,7 @@ class Detector:
             skipped = best.break_ is not None and best.break_.skipped(best.tick_by_row, best.size)
             if not best.is_known and not skipped:
                 told.append(change)
-            strong, moved = scans.strong_rows(strong), scans.strong_devices(moved)
+            strong, moved = scans.strong_rows(strong), scans.strong_devices(list(moved))
             groups = scans.strong_groups(groups)
         return told
 

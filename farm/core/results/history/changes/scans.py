@@ -84,17 +84,16 @@ class ScanFinder:
         strong = group_scores(self._catalog, self._ratios, groups) >= SCAN
         return [group for group, is_strong in zip(groups, strong, strict=True) if is_strong]
 
-    def strong_devices(self, devices: Sequence[int]) -> list[int]:
-        """Return the devices whose level moved."""
+    def strong_devices(self, devices: Sequence[int]) -> dict[int, Shift]:
+        """Return the devices whose level moved, each with how it did."""
         if not devices:
-            return []
+            return {}
         shifts = zip(devices, self._levels.scan(np.array(devices)), strict=True)
-        return [device for device, shift in shifts if _is_strong(shift)]
+        return {device: shift for device, shift in shifts if _is_strong(shift)}
 
-    def of_device(self, device: int) -> list[Candidate]:
+    def of_device(self, device: int, shift: Shift) -> list[Candidate]:
         """Return the change of everything on a device, unless only a part of it moved."""
         catalog, levels = self._catalog, self._levels
-        (shift,) = levels.scan(np.array([device]))
         size, length = shift.size, shift.length
         drift = self.drift_by_device.get(device)
         if drift and drift.may_go_on(size, self.day_by_tick[-1], is_step=not shift.is_drift):
