@@ -180,8 +180,10 @@ class FarmConfig(BaseSettings):
     @classmethod
     def _is_a_web_address(cls, value: SecretStr | str | None) -> SecretStr | str | None:
         if value is not None:
-            parts = urlsplit(value if isinstance(value, str) else value.get_secret_value())
-            if parts.scheme not in ("http", "https") or not parts.hostname:
+            text = value if isinstance(value, str) else value.get_secret_value()
+            parts = urlsplit(text)
+            is_address = parts.hostname and parts.port != 0 and text.isprintable() and " " not in text
+            if parts.scheme not in ("http", "https") or not is_address:
                 raise ValueError("it must begin with http:// or https://, and name a host")
         return value
 

@@ -12,7 +12,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from farm.config import FarmConfig
 from farm.core.operations.alarm import AlarmKind, AlarmMessage, AlarmSubject, DueAlarm
 from farm.core.operations.mail_server import mail_server
 from farm.database.transaction import bind_tx
@@ -261,3 +263,13 @@ def test_an_alarm_is_sent_again_by_the_channel_that_did_not_take_it(farm: FarmRi
     assert farm.read(list_alarms)[0].notified_at is not None
     assert (len(web.bodies), len(mail.mails)) == (2, 1)
     assert web.bodies[1]["link"] == "https://farm.example.org/changes/3"
+
+
+@pytest.mark.parametrize(
+    "address", ["http://host:port/x", "http://host:0/", "http://host/\n", "https://a b", "mailto:x"]
+)
+def test_an_address_that_cannot_be_called_is_refused_when_the_farm_starts(address: str) -> None:
+    with pytest.raises(ValidationError):
+        FarmConfig(alarm_webhook=address)
+    with pytest.raises(ValidationError):
+        FarmConfig(pages_url=address)
