@@ -10,13 +10,19 @@ Answer = dict[str, Any]
 
 #: Many assistants take 25,000 tokens at most, and a token of JSON has two to three characters.
 PAGE_CHARACTERS = 40_000
-#: Entries of a list inside of a document.
-LISTED = 50
+#: Entries of a list inside of a document, and characters of a text.
+LISTED, _TEXT_CHARACTERS = 50, 4_000
+#: The same, where a document would be longer than a page.
+_BOUNDS = ((LISTED, _TEXT_CHARACTERS), (20, 1_000), (5, 400), (2, 200))
 
 
 def document(view: object) -> Answer:
-    """Return a view without its empty fields, and of each of its lists the first entries."""
-    answer: Answer = _shortened(to_jsonable_python(view))
+    """Return a view without its empty fields: the first entries of its lists, and the ends of long texts."""
+    whole, answer = to_jsonable_python(view), Answer()
+    for listed, characters in _BOUNDS:
+        answer = _shortened(whole, listed, characters)
+        if len(to_json(answer)) <= PAGE_CHARACTERS:
+            break
     return answer
 
 
@@ -33,15 +39,18 @@ def page(name: str, views: Iterable[object], limit: int, skip: int) -> Answer:
     return {name: rows, "next_skip": None}
 
 
-def _shortened(value: Any) -> Any:
+def _shortened(value: Any, listed: int, characters: int) -> Any:
     """Return a document without nulls; of a list that is shortened, `NAME_left_out` counts the others."""
+    if isinstance(value, str):
+        return value if len(value) <= characters else f"...{value[-characters:]}"
     if isinstance(value, list):
-        return [_shortened(entry) for entry in value[:LISTED]]
+        return [_shortened(entry, listed, characters) for entry in value[:listed]]
     if not isinstance(value, dict):
         return value
     left_out = {
-        f"{name}_left_out": len(entry) - LISTED
+        f"{name}_left_out": len(entry) - listed
         for name, entry in value.items()
-        if isinstance(entry, list) and len(entry) > LISTED
+        if isinstance(entry, list) and len(entry) > listed
     }
-    return {name: _shortened(entry) for name, entry in value.items() if entry is not None} | left_out
+    present = {name: entry for name, entry in value.items() if entry is not None}
+    return {name: _shortened(entry, listed, characters) for name, entry in present.items()} | left_out

@@ -24,7 +24,6 @@ from farm.wire.documents.results.history import SeriesHistory
 #: Rows of an answer, and points of a series, unless more are asked for.
 _ROWS, _MAX_ROWS = 50, 500
 _POINTS, _MAX_POINTS = 20, 50
-_STREAM_CHARACTERS = 4000
 _INSTRUCTIONS = (
     "A farm that benchmarks ML models on phones. Times are nanoseconds; a speedup is baseline time over "
     "candidate time, above 1 the candidate is faster. Name a number with its interval, its verdict and its "
@@ -204,12 +203,7 @@ class FarmTools:
     def show_attempt(self, attempt_id: Attempt) -> Answer:
         """Show one run on a device: command, outcome, quality, times, and the ends of what it printed."""
         view = self._farm.attempt(AttemptId(attempt_id))
-        answer = document(view.model_copy(update={"trace": None}))
-        evidence = answer.get("evidence", {})
-        for name in evidence.keys() & {"stdout", "stderr"}:
-            if len(evidence[name]) > _STREAM_CHARACTERS:
-                evidence[name] = f"...{evidence[name][-_STREAM_CHARACTERS:]}"
-        return answer
+        return document(view.model_copy(update={"trace": None}))
 
     def plan_matrix(self, matrix: MatrixText) -> Answer:
         """Show what a matrix would expand to: cells, jobs, devices and what cannot run. Queues nothing.
