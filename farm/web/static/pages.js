@@ -1,4 +1,4 @@
-let source, missed, old, held, lefts;
+let source, seen, old, held;
 
 const parts = (selector = "[data-live]") => [...document.querySelectorAll(selector)];
 const stops = ({ target }) => parts(`#${target.id} :is(a,summary,[tabindex])`);
@@ -13,18 +13,15 @@ const stale = (is) => {
 	parts("#stale")[0].hidden = !is;
 	is && state();
 };
-const close = () => {
-	source = source?.close();
-	state();
-};
+const close = () => state((source = source?.close()));
 const open = () => {
 	if (source || document.hidden || !parts().length) return;
-	source = new EventSource("/live?keys=" + encodeURIComponent(parts().map((part) => part.dataset.live).join(" ")));
+	source = new EventSource("/live?keys=" + parts().map((part) => part.dataset.live).join(" "));
 	source.onopen = () => {
 		state(1);
 		stale();
-		if (missed) refresh();
-		missed = 1;
+		if (seen) refresh();
+		seen = 1;
 	};
 	source.onmessage = ({ data }) => refresh(JSON.parse(data).map((key) => `[data-live~=${CSS.escape(key)}]`).join());
 	source.onerror = () => {
@@ -46,17 +43,16 @@ const events = {
 	visibilitychange: () => (document.hidden ? close() : open()),
 	"htmx:responseError": ({ detail }) => detail.xhr.status == 401 && stale(1),
 	"htmx:beforeSwap": (event) => {
-		old = stops(event);
-		held = old.indexOf(document.activeElement);
-		lefts = old.map((stop) => stop.scrollLeft);
+		held = document.activeElement;
+		old = stops(event).map((stop) => [stop == held, stop.parentNode.open, stop.scrollLeft]);
 	},
 	"htmx:afterSwap": (event) => {
+		let is, at;
 		stale();
-		stops(event).forEach((stop, at) => {
-			stop.parentNode.open ||= old[at]?.parentNode.open;
-			stop.scrollLeft = lefts[at];
-		});
-		stops(event)[held]?.focus({ preventScroll: true });
+		for (const stop of stops(event)) {
+			[is, stop.parentNode.open, stop.scrollLeft] = old.shift() ?? [];
+			if ((at ||= is) && stop.outerHTML == held.outerHTML) at = stop.focus({ preventScroll: true });
+		}
 	},
 	pagehide: close,
 	pageshow: open,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.support.farm.http_farm import http_farm
 from tests.support.farm.service_fixture import phone
@@ -67,6 +67,28 @@ def test_a_wide_table_that_is_sent_again_stays_where_it_was_scrolled_to(
         tab.page.evaluate("htmx.trigger(document.getElementById('part-blocks'), 'changed')")
         expect(tab.page.locator("#part-blocks .scroll[data-old]")).to_have_count(0)
         assert scrolls.evaluate_all("(tables) => tables.map((table) => table.scrollLeft)") == [0, 90]
+        assert tab.complaints == []
+    finally:
+        context.close()
+
+
+@pytest.mark.long
+def test_the_focus_stays_on_its_row_when_another_one_comes_on_top(browser: Browser, pages: PageFarm) -> None:
+    def send_one_more_row(route: Route) -> None:
+        answer = route.fetch()
+        row = '<tr><td><a href="/matrices/999">newer</a></td></tr>'
+        route.fulfill(response=answer, body=answer.text().replace("<tbody>", f"<tbody>{row}", 1))
+
+    context = browser.new_context()
+    try:
+        tab = visit(context, pages.url)
+        tab.open("/matrices")
+        link = tab.page.locator(f"#part-rows a[href='/matrices/{pages.broken}']").first
+        link.focus()
+        tab.page.route("**/matrices?part=rows*", send_one_more_row)
+        tab.page.evaluate("htmx.trigger(document.getElementById('part-rows'), 'changed')")
+        expect(tab.page.get_by_role("link", name="newer")).to_be_visible()
+        expect(link).to_be_focused()
         assert tab.complaints == []
     finally:
         context.close()
