@@ -12,7 +12,7 @@ from benchfarm.frames.frame import Frame
 from farm.core.base.units import duration_text, ratio_text
 from farm.core.results.statistics.verdict import verdict_text
 from farm.core.runs.measurement import Verdict
-from farm.presentation.cell_state import cell_state, refusal_text
+from farm.presentation.cell_state import CellOutcome, cell_state, refusal_text
 from farm.presentation.text import interval_text
 from farm.wire.documents.files.programs import ProgramView
 from farm.wire.documents.matrices.matrices import CellView
@@ -50,6 +50,11 @@ def grid_cell(page: Page, name: str, device: str) -> str:
 def refusal_of(text: str) -> str:
     """Return why a cell does not count: behind its state and runs, without the links to attempts."""
     return re.sub(r"(^|; )attempt \d+ ", r"\1", re.sub(r"^(\w+) \1 \d+ runs?(, \d+ cancelled)? ", "", text))
+
+
+def why_refused(own: CellOutcome) -> str:
+    """Return why a cell does not count, as a page shows it: its commands are code, not in quotes."""
+    return refusal_text(own).replace("`", "")
 
 
 def cause(view: Any, device: str) -> str:
@@ -196,18 +201,18 @@ QUESTIONS = (
     Question(
         text="Of which quality are its measurements?",
         command="matrix show 2",
-        in_json=lambda view: refusal_text(cell(view, 1)),
+        in_json=lambda view: why_refused(cell(view, 1)),
         in_table=False,
-        in_python=lambda farm: refusal_text(farm.matrix(2).cells()[1]),
+        in_python=lambda farm: why_refused(farm.matrix(2).cells()[1]),
         path="/matrices/2",
         on_page=lambda page: refusal_of(grid_cell(page, "int8-core", "virtual-1")),
     ),
     Question(
         text="Why did it fail on virtual-2?",
         command="matrix show 2",
-        in_json=lambda view: refusal_text(cell(view, 3)),
+        in_json=lambda view: why_refused(cell(view, 3)),
         in_table=False,
-        in_python=lambda farm: refusal_text(farm.matrix(2).cells()[3]),
+        in_python=lambda farm: why_refused(farm.matrix(2).cells()[3]),
         path="/matrices/2",
         on_page=lambda page: refusal_of(grid_cell(page, "int8-core", "virtual-2")),
     ),
