@@ -20,8 +20,6 @@ from farm.core.results.history.changes.wander import (
 SESSIONS = 100
 #: Levels jump and return within days: a step that is not as large needs so many sessions.
 _LARGE, _LEAST_AFTER, _LEAST_AFTER_SMALL = math.log(1.5), 3, 6
-#: A step longer ago was not seen when it came: more probably, the level wandered.
-_MOST_AFTER = 12
 #: Sessions before a step, at least, and those beside which it is confirmed: a level that jumped returns.
 _LEAST_BEFORE = 5
 _BEFORE = (_LEAST_BEFORE, 15)
@@ -43,7 +41,7 @@ _LONG_BEFORE = 50
 _LATEST = 25
 #: Sessions on each side of a known session in which series are measured together.
 _SHARED_BEFORE, _SHARED_AFTER = 20, 12
-#: Sessions that show what a drift has come to.
+#: Sessions that show what a drift, or a step long ago, has come to.
 LATEST_OF_DRIFT = 5
 #: Sessions on each side of the step of one series, at most.
 _OWN_AFTER, _OWN_BEFORE = 8, 10
@@ -151,16 +149,16 @@ class DeviceLevels:
         """Return whether all sessions since confirm a shift by a share of it, or of many three of four.
 
         Single hot sessions are no step, and where there are many of them, some follow each other: there, a
-        step needs more sessions. Of a drift, half of the latest ones do.
+        step needs more sessions. Of a drift and of a step long ago, half of the latest ones do.
         """
         if not shift.z:
             return False
         after, wide = shift.length, abs(shift.size)
         bases = [np.median(self.shared[device, max(-after - n, -SESSIONS) : -after]) for n in _BEFORE]
         moved = (np.sign(shift.size) * (self.shared[device, -after:, None] - bases)).min(axis=1)
-        if shift.is_drift:
+        if shift.is_slow:
             return bool(np.median(moved[-LATEST_OF_DRIFT:]) >= _MIDDLE_SHARE * wide)
-        if not (_LEAST_AFTER if wide >= _LARGE else _LEAST_AFTER_SMALL) <= after <= _MOST_AFTER:
+        if after < (_LEAST_AFTER if wide >= _LARGE else _LEAST_AFTER_SMALL):
             return False
         least = np.sort(moved)[after // _ONE_OF if after > _ALL_CONFIRM else 0]
         if (

@@ -29,13 +29,13 @@ from farm.core.results.history.changes.wander import Shift
 SCAN = 4.7
 #: Of series that share a baseline: one session of it moves all of them.
 SCAN_BASELINE = 5.2
-#: Of a step of a device, of which each session compares 22.
+#: Of a step of a device, of which each session compares 24.
 SCAN_DEVICE = 5.2
-#: Of a drift of a device, which a level that wanders far and slowly resembles.
-SCAN_DEVICE_DRIFT = 7.0
+#: Of a drift of a device, and of a step long ago, which a level that wanders far and slowly resembles.
+SCAN_DEVICE_SLOW = 7.0
 LEAST_DEVICE_STEP = 0.025
 #: Levels age by some percent a year.
-LEAST_DEVICE_DRIFT = 0.04
+LEAST_DEVICE_SLOW = 0.04
 #: A step that takes so many sessions to be found is more probably a drift.
 _SLOW_STEP = 8
 #: A break explains a scan's change within so many sessions of it.
@@ -100,7 +100,7 @@ class ScanFinder:
             return []
         tick = int(levels.ticks[device, -length])
         members = catalog.rows_by_device[device]
-        newest = LATEST_OF_DRIFT if shift.is_drift else None
+        newest = LATEST_OF_DRIFT if shift.is_slow else None
         own = levels.own_steps(np.array(members), device, tick, newest=newest)
         is_known = ~np.isnan(own)
         moved = np.sign(size) * own >= SHARE_OF_STEP * abs(size)
@@ -117,7 +117,7 @@ class ScanFinder:
             day=self.day_by_tick[tick],
             z=shift.z,
             size=size,
-            threshold=SCAN_DEVICE_DRIFT if shift.is_drift else SCAN_DEVICE,
+            threshold=SCAN_DEVICE_SLOW if shift.is_slow else SCAN_DEVICE,
             is_absolute=True,
         )
         if shift.is_drift:
@@ -384,8 +384,8 @@ class ScanFinder:
 
 def _is_strong(shift: Shift) -> bool:
     """Return whether a step or a drift of a device is large and sure enough to be told."""
-    if shift.is_drift:
-        return abs(shift.z) >= SCAN_DEVICE_DRIFT and abs(shift.size) >= LEAST_DEVICE_DRIFT
+    if shift.is_slow:
+        return abs(shift.z) >= SCAN_DEVICE_SLOW and abs(shift.size) >= LEAST_DEVICE_SLOW
     return abs(shift.z) >= SCAN_DEVICE and abs(shift.size) >= LEAST_DEVICE_STEP
 
 

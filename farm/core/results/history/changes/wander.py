@@ -32,8 +32,11 @@ _MOST_OF_FARM = 100.0
 _DEGREES_OF_FARM = 4.0
 #: Of a form that is a level, too: less is none.
 _LEAST_INFORMATION = 1e-9
-#: Steps so many sessions ago are compared with each other, and with drifts that began so many days ago.
-_STEP_SESSIONS = (*range(1, 9), *range(10, 21, 2), *range(23, 33, 3), 36, 40, 45, 50)
+#: A step longer ago was not seen when it came: more probably, the level wandered.
+_MOST_SUDDEN = 12
+#: Steps so many sessions ago are compared with each other, and with drifts that began so many days ago. Each
+#: sudden one has a number of its own: beside it, a step that came one session later explains far less.
+_STEP_SESSIONS = (*range(1, _MOST_SUDDEN + 1), *range(14, 21, 2), *range(23, 33, 3), 36, 40, 45, 50)
 _DRIFT_DAYS = (10.0, 14.0, 20.0, 28.0, 40.0, 60.0)
 #: Sessions before either, at least.
 _LEAST_BEFORE = 15
@@ -227,6 +230,11 @@ class Shift(NamedTuple):
     #: Sessions since it began.
     length: int
     is_drift: bool
+
+    @property
+    def is_slow(self) -> bool:
+        """Return whether it is a drift, or a step so long ago that it resembles one."""
+        return self.is_drift or self.length > _MOST_SUDDEN
 
 
 def shifts(levels: Floats, days: Floats, is_known: Bools, usual: Processes) -> list[Shift]:

@@ -9,7 +9,7 @@ import pytest
 from farm.core.results.history.changes.detect import detect
 from farm.core.results.history.changes.levels import DeviceLevels
 from farm.core.results.history.changes.points import BASELINE, Cause
-from farm.core.results.history.changes.scans import SCAN
+from farm.core.results.history.changes.scans import SCAN, SCAN_DEVICE, SCAN_DEVICE_SLOW
 from tests.core.results.history.changes.histories import FIRST_DAY, Shift, Sketch
 from tests.support.session.tiers import quick_first
 
@@ -160,3 +160,33 @@ def test_a_device_that_doubles_its_times_after_a_drift_is_told_again() -> None:
     assert [change.cause for change in changes] == [Cause.DRIFT, Cause.DEVICE]
     assert changes[1].day == FIRST_DAY + DAY + 60
     assert changes[1].delta == pytest.approx(math.log(2), abs=0.05)
+
+
+def test_a_step_that_its_first_sessions_do_not_confirm_is_told_later_if_it_is_as_sure_as_a_drift() -> None:
+    random = np.random.default_rng(1)
+    devices, levels, found = np.arange(6), DeviceLevels(), []
+    levels.grow(devices, len(devices))
+    for day in range(DAY + 26):
+        times = random.normal(0, 0.006, len(devices))
+        if day >= DAY + 12:
+            times[0] += 0.1
+        elif day >= DAY:
+            times[0] += 0.16 if (day - DAY) % 3 == 0 else 0.05
+        levels.push(devices, times, tick=day + 1, day=day)
+        found.append(levels.scan(devices)[0])
+    assert all(shift.z == 0.0 for shift in found[DAY + 6 : DAY + 12])
+    assert (found[-1].is_drift, found[-1].length) == (False, 26)
+    assert found[-1].z >= SCAN_DEVICE_SLOW
+
+
+@pytest.mark.parametrize("sessions", range(6, 13))
+def test_a_step_is_as_sure_at_each_number_of_sessions(sessions: int) -> None:
+    random = np.random.default_rng(2)
+    devices, levels = np.arange(6), DeviceLevels()
+    levels.grow(devices, len(devices))
+    for day in range(DAY + sessions):
+        times = random.normal(0, 0.006, len(devices)) + np.where((devices == 0) & (day >= DAY), 0.06, 0.0)
+        levels.push(devices, times, tick=day + 1, day=day)
+    shift = levels.scan(devices)[0]
+    assert (shift.is_drift, shift.length) == (False, sessions)
+    assert shift.z >= SCAN_DEVICE
