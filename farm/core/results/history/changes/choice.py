@@ -36,7 +36,7 @@ class Moved(NamedTuple):
         Args:
             size: of the change.
             day: on which it would be told.
-            is_step: whether it is sure to be a step, unless it is a part of a drift.
+            is_step: whether it explains the sessions better as a step than as a drift.
         """
         if is_step and abs(size) >= _STEP_ON_DRIFT * abs(self.size):
             return False
