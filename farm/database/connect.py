@@ -5,7 +5,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 import sqlalchemy as sa
@@ -122,7 +122,7 @@ def _refusal(engine: Engine, place: str, error: sa.exc.OperationalError) -> Inva
 
 def _ping(url: URL) -> pq.Ping:
     try:
-        conninfo = psycopg.conninfo.make_conninfo(**libpq_parameters(url), connect_timeout=_CONNECT_TIMEOUT_S)
+        conninfo = psycopg.conninfo.make_conninfo(**_quick_parameters(url))
     except psycopg.ProgrammingError:
         return pq.Ping.NO_ATTEMPT
     return pq.Ping(pq.PGconn.ping(conninfo.encode()))
@@ -130,10 +130,14 @@ def _ping(url: URL) -> pq.Ping:
 
 def _can_connect(url: URL) -> bool:
     try:
-        psycopg.connect(**libpq_parameters(url), connect_timeout=_CONNECT_TIMEOUT_S).close()
+        psycopg.connect(**_quick_parameters(url)).close()
     except psycopg.OperationalError:
         return False
     return True
+
+
+def _quick_parameters(url: URL) -> dict[str, Any]:
+    return libpq_parameters(url) | {"connect_timeout": _CONNECT_TIMEOUT_S}
 
 
 def _parse_url(url: str) -> URL:

@@ -44,6 +44,14 @@ _MAX_RETRIES = 30
 _RETRY_PAUSE_S = 0.1
 #: Longest wait of a caller for a connection of the pool, or for the server to answer.
 _CONNECT_S = 10
+#: Detects within 25 s that the server's machine acknowledges neither what is sent nor keepalives. By default,
+#: Linux takes a quarter of an hour, and two hours while nothing is sent.
+_DETECT_LOSS = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
 #: Longest wait of a writer for another process's transaction before it raises FarmBusy.
 BUSY_MS = 10_000
 
@@ -256,9 +264,9 @@ def disable_idle_timeout(connection: Connection) -> None:
 
 
 def libpq_parameters(url: sa.URL) -> dict[str, Any]:
-    """Return the parameters of a plain psycopg connection to the database of an engine."""
+    """Return the parameters of a plain psycopg connection; those of the URL take precedence."""
     _, parameters = url.get_dialect()().create_connect_args(url)
-    return dict(parameters)
+    return {**_DETECT_LOSS, **parameters}
 
 
 def create_engine(
@@ -272,20 +280,22 @@ def create_engine(
         stuck_ms: how long a transaction may be idle on PostgreSQL.
         connect_timeout_s: how long a caller waits for a PostgreSQL connection.
     """
-    if sa.make_url(url).get_backend_name() == "sqlite":
+    address = sa.make_url(url)
+    if address.get_backend_name() == "sqlite":
         engine = sa.create_engine(url)
         sa.event.listen(engine, "connect", lambda raw, _record: _prepare_sqlite(raw, busy_ms))
         sa.event.listen(engine, "begin", lambda connection: _begin_sqlite(connection, busy_ms))
         return engine
     settings = {"lock_timeout": busy_ms, "idle_in_transaction_session_timeout": stuck_ms, "timezone": "UTC"}
     engine = sa.create_engine(
-        url,
+        address,
         isolation_level="SERIALIZABLE",
         # One for each thread, with the one that parses reports and the one that pings.
         pool_size=_READERS + _PEEKERS + _POSTGRES_WRITERS + 2,
         max_overflow=0,
         pool_timeout=connect_timeout_s,
-        connect_args={
+        connect_args=libpq_parameters(address)
+        | {
             "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
             "connect_timeout": connect_timeout_s,
             "application_name": "benchfarm",

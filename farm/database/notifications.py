@@ -24,8 +24,6 @@ _MAX_PAYLOAD = 7000
 _MAX_DEVICES = 200
 #: The pause between attempts to listen.
 _PAUSE_S, _MAX_PAUSE_S = 0.05, 5.0
-#: Detects a silently lost connection within 25 s.
-_KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +117,7 @@ async def listen(
 async def _listen_once(
     server: Mapping[str, Any], notify: Callable[[HostNotification], None], process: str
 ) -> None:
-    parameters = {**server, **_KEEPALIVE}
-    async with await psycopg.AsyncConnection.connect(autocommit=True, **parameters) as connection:
+    async with await psycopg.AsyncConnection.connect(autocommit=True, **server) as connection:
         await connection.execute(f"LISTEN {CHANNEL}")
         notify(ALL_HOSTS)
         async for message in connection.notifies():

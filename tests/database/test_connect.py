@@ -109,7 +109,7 @@ def test_a_missing_database_is_distinguished_from_a_refused_login(
     assert "does not exist" in missing.message
     assert "createdb none" in (missing.hint or "")
     _, rest = postgres.url(database).split("postgres@")
-    stranger = farm_config(database_url=f"postgresql://stranger:{PASSWORD}@{rest}")
+    stranger = farm_config(database_url=f"postgresql://stranger:{PASSWORD}@{rest}&connect_timeout=3")
     assert "refuses the login" in refusal(stranger, InvalidInput).message
 
 
