@@ -163,6 +163,15 @@ def claim_alarm_to_notify(tx: Tx) -> Alarm | None:
     return find_alarm(tx.connection, due.alarm_id) if update.rowcount else None
 
 
+def release_alarms_to_notify(connection: Connection, alarm_ids: Collection[int]) -> None:
+    """Undo the claim of alarms that a channel has not been given."""
+    connection.execute(
+        alarms.update()
+        .where(alarms.c.alarm_id.in_(alarm_ids))
+        .values(notify_attempts=alarms.c.notify_attempts - 1, notify_again_at=None)
+    )
+
+
 def record_notified(tx: Tx, alarm_id: int) -> None:
     """Record that the command succeeded."""
     tx.connection.execute(alarms.update().where(alarms.c.alarm_id == alarm_id).values(notified_at=tx.now))

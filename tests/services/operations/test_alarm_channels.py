@@ -26,7 +26,7 @@ from farm.services.operations.alarm_channels import (
 )
 from farm.services.operations.alarm_notifier import AlarmNotifier
 from farm.services.operations.alarms import list_alarms
-from farm.store.operations.alarms import add_alarm
+from farm.store.operations.alarms import MAX_NOTIFY_ATTEMPTS, add_alarm
 from tests.support.farm.service_fixture import FarmRig
 
 ALARM = AlarmMessage(
@@ -246,6 +246,55 @@ def test_a_slow_channel_keeps_no_alarm_from_the_others(farm: FarmRig) -> None:
     notify()
     assert (quick.taken, slow.taken) == (["3", "4"], ["3", "4"])
     assert all(alarm.notified_at for alarm in farm.read(list_alarms))
+
+
+@dataclass
+class DeadChannel:
+    """Takes nothing until it is back; keeps what it was given."""
+
+    name: str = "webhook"
+    is_back: bool = False
+    given: list[str] = field(default_factory=list)
+
+    def send(self, alarm: AlarmMessage) -> None:
+        self.given.append(alarm.subject_id)
+        if not self.is_back:
+            raise AlarmNotTakenError("no answer")
+
+
+def test_a_channel_that_takes_nothing_is_given_one_alarm_each_time_and_the_others_have_all(
+    farm: FarmRig,
+) -> None:
+    raise_alarm(farm, "3")
+    raise_alarm(farm, "4")
+    raise_alarm(farm, "5")
+    quick, dead = ChannelStub("command"), DeadChannel()
+    notify = AlarmNotifier(farm.database, [dead, quick], farm.clock)
+    notify()
+    assert (dead.given, quick.taken) == (["3"], ["3", "4", "5"])
+    raise_alarm(farm, "6")
+    notify()
+    assert (dead.given, quick.taken) == (["3", "4"], ["3", "4", "5", "6"])
+    dead.is_back = True
+    # The two that it failed at wait for their retry; those that it never had do not.
+    notify()
+    farm.clock.advance(120)
+    notify()
+    assert dead.given == ["3", "4", "5", "6", "3", "4"]
+    assert len(quick.taken) == 4
+    assert all(alarm.notified_at for alarm in farm.read(list_alarms))
+
+
+def test_an_alarm_that_a_channel_fails_at_each_time_costs_no_other_one(farm: FarmRig) -> None:
+    raise_alarm(farm, "3")
+    dead = DeadChannel()
+    notify = AlarmNotifier(farm.database, [dead], farm.clock)
+    raise_alarm(farm, "4")
+    for _ in range(2 * MAX_NOTIFY_ATTEMPTS):
+        notify()
+        notify()
+        farm.clock.advance(3600)
+    assert dead.given == ["3", "4"] * MAX_NOTIFY_ATTEMPTS
 
 
 def test_an_alarm_is_sent_again_by_the_channel_that_did_not_take_it(farm: FarmRig) -> None:
