@@ -151,9 +151,9 @@ def _uncovered(
         for cell in cells
         if cell.coverage is Coverage.FAILED and cell.progress and cell.progress.cell_id is not None
     ]
-    ends = end_by_cell(connection, failed)
+    ends = end_by_cell(connection, failed) if failed else {}
     missing = [cell.wanted for cell in cells if cell.coverage is Coverage.MISSING]
-    reasons = missing_reasons(connection, standing_id, expanded, missing)
+    reasons = missing_reasons(connection, standing_id, expanded, missing) if missing else {}
     return [
         UncoveredCell(
             device_id=cell.wanted.cell.device_id,
