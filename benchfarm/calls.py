@@ -70,9 +70,11 @@ _signature = cache(signature)
 
 
 def _plain(value: Any) -> Any:
-    """Return a number, or what can be iterated over, of another library as Python's own."""
+    """Return a number, a mapping, or what can be iterated over, of another library as Python's own."""
     match value:
-        case None | bool() | int() | float() | str() | bytes() | Mapping() | Sequence() | BaseModel():
+        case Mapping():
+            return {key: _plain(own) for key, own in value.items()}
+        case None | bool() | int() | float() | str() | bytes() | Sequence() | BaseModel():
             return value
         case Integral():
             return int(value)

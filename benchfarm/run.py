@@ -164,7 +164,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         """Return its progress, with a link to its page."""
-        link = f'<a href="{escape(self.url)}">Run {self.id} ({escape(self.name)})</a>'
+        link = f'<a href="{escape(self.url)}" style="color: inherit">Run {self.id} ({escape(self.name)})</a>'
         return f"<div>{link}</div>{progress_html(self.view)}"
 
     def __repr__(self) -> str:

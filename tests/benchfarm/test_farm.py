@@ -3,9 +3,11 @@
 import asyncio
 import inspect
 import traceback
+from collections import ChainMap
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -323,6 +325,8 @@ def test_an_argument_that_a_call_does_not_have_is_refused_with_those_that_it_tak
 def test_numbers_and_lists_of_other_libraries_are_taken(measured: MeasuredFarm) -> None:
     numpy = pytest.importorskip("numpy")
     assert measured.farm.matrix(numpy.int64(measured.finished)).id == measured.finished
+    spec = MappingProxyType({**SPEC, "axes": ChainMap(SPEC["axes"]), "rounds": numpy.int64(5)})
+    assert measured.farm.plan(spec).jobs == measured.farm.plan(SPEC).jobs
     run = measured.farm.run(
         "mobilenet_v2/float32/torchscript", devices=numpy.array(["virtual-1"]), rounds=numpy.int64(1)
     )

@@ -44,7 +44,8 @@ def test_devices_are_a_frame_and_a_table_of_a_notebook(measured: MeasuredFarm) -
 def test_a_run_shows_its_progress_and_its_page_in_a_notebook(measured: MeasuredFarm) -> None:
     run = measured.farm.matrix(measured.finished)
     html = run._repr_html_()
-    assert f'<a href="{run.url}">Run {run.id} ({run.name})</a>' in html
+    # In the colour of its text: a browser's own blue cannot be read on a dark notebook.
+    assert f'<a href="{run.url}" style="color: inherit">Run {run.id} ({run.name})</a>' in html
     assert html.count("<progress") == len(run.view.progress) == 2
 
 
