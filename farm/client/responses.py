@@ -12,6 +12,7 @@ from farm.wire.base import Problem
 T = TypeVar("T")
 
 _ADDRESS_HINT = "write FARM_URL like http://127.0.0.1:8470"
+_LOGIN_HINT = f"{_ADDRESS_HINT}; `farm login URL` keeps an access token for it"
 
 
 class VariantError(FarmError):
@@ -106,8 +107,10 @@ def farm_address(url: str) -> httpx.URL:
     """Parse the address of a farm.
 
     Raises:
-        InvalidInput: it is not the address of a web server.
+        InvalidInput: it is not the address of a web server, or has a password, which is not repeated.
     """
+    if "@" in url:
+        raise InvalidInput("the address of a farm has no name and no password", hint=_LOGIN_HINT)
     try:
         address = httpx.URL(url)
     except httpx.InvalidURL as error:

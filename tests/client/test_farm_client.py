@@ -277,6 +277,17 @@ def test_an_address_that_is_none_is_the_users_fault(url: str) -> None:
         FarmClient(url)
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["http://ann:{}@farm.lab", "http://ann:{}@", "ftp://ann:{}@farm.lab", "http://ann:{}/@farm.lab"],
+)
+def test_an_address_with_a_password_is_refused_without_repeating_it(address: str) -> None:
+    with pytest.raises(InvalidInput, match="no name and no password") as refused:
+        FarmClient(address.format("s3cr3t"))
+    assert "s3cr3t" not in f"{refused.value} {refused.value.hint} {refused.value.__cause__!r}"
+    assert "farm login" in refused.value.hint
+
+
 class _Reluctant:
     """Answers that there are too many calls, so many times, and then with a document."""
 
