@@ -7,6 +7,8 @@ from functools import partial
 import structlog
 from fastapi import APIRouter, FastAPI
 from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
 
 from farm.api.agents.background_work import run_on_request
 from farm.api.agents.expansion_worker import ExpansionWorker
@@ -20,6 +22,7 @@ from farm.api.http.authentication import (
     bearer,
     identify_caller,
     identify_host,
+    refuse_program,
 )
 from farm.api.http.call_limits import CallLimits
 from farm.api.http.openapi import DescribedApp
@@ -48,6 +51,7 @@ from farm.database.connect import open_database, process_name, retry_while_busy
 from farm.database.migrate import upgrade
 from farm.services.files.builtin_programs import register_builtin_programs
 from farm.services.files.folder_owner import claim_folder
+from farm.wire.base import Problem
 
 _log = structlog.get_logger(__name__)
 
@@ -76,6 +80,7 @@ def create_app(
     let_in: Callable[[Headers, Context], Awaitable[Caller]] = identify_caller,
     is_open: Callable[[str, str], bool] = lambda _method, _path: False,
     secret_of: Callable[[Headers], str | None] = bearer,
+    refuse: Callable[[Request, Problem], Response] = refuse_program,
 ) -> DescribedApp:
     """Build the application; its database and folders are opened when it starts, closed when it ends.
 
@@ -85,6 +90,7 @@ def create_app(
         let_in: who a request is from, on a farm that wants tokens; raises AuthError for an unknown caller.
         is_open: whether anyone may make a call, by its method and path.
         secret_of: what `let_in` looks at, without a look into the database; None without one.
+        refuse: the response to a caller who is not let in.
     """
 
     @asynccontextmanager
@@ -133,6 +139,7 @@ def create_app(
             state=app.state,
             let_in=let_in,
             is_open=lambda method, path: (method, path) in SIGN_IN_CALLS or is_open(method, path),
+            refuse=refuse,
         )
     app.add_outermost(HeartbeatFastPath, state=app.state)
     app.add_outermost(CallLimits, state=app.state, limits_calls=config.needs_tokens, secret_of=secret_of)

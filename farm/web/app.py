@@ -8,7 +8,7 @@ from farm.api.app import create_app
 from farm.clock import Clock
 from farm.config import FarmConfig
 from farm.web.http import live
-from farm.web.http.page_route import on_unknown_page
+from farm.web.http.page_route import on_unknown_page, refuse_visitor
 from farm.web.http.rendering import STATIC_FOLDER
 from farm.web.http.sign_in import SignInRedirect, identify_visitor, is_open, secret_of
 from farm.web.pages import (
@@ -46,7 +46,9 @@ PAGE_ROUTERS: tuple[APIRouter, ...] = (
 
 def create_app_with_pages(config: FarmConfig, clock: Clock) -> FastAPI:
     """Build the application of a farm that people open in a browser, too."""
-    app = create_app(config, clock, let_in=identify_visitor, is_open=is_open, secret_of=secret_of)
+    app = create_app(
+        config, clock, let_in=identify_visitor, is_open=is_open, secret_of=secret_of, refuse=refuse_visitor
+    )
     for router in PAGE_ROUTERS:
         app.router.routes.extend(router.routes)
     app.add_exception_handler(HTTPException, on_unknown_page)

@@ -3,7 +3,7 @@
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -213,3 +213,39 @@ def test_a_farm_without_tokens_has_no_sign_in(tmp_path: Path) -> None:
         answer = farm.http.get("/login?next=/hosts", headers=HTML)
         assert (answer.status_code, answer.headers["location"]) == (303, "/hosts")
         assert farm.http.get("/", headers=HTML).status_code == 200
+
+
+@contextmanager
+def without_database(farm: HttpFarm) -> Iterator[None]:
+    """The farm's database cannot be opened while the block runs."""
+    folder = farm.context.config.data_dir
+    away = folder.rename(f"{folder}-away")
+    farm.context.database.engine.dispose()
+    try:
+        yield
+    finally:
+        away.rename(folder)
+
+
+@pytest.mark.parametrize("require_tokens", [False, True])
+def test_a_page_of_a_busy_farm_says_so_and_loads_itself_again(tmp_path: Path, require_tokens: bool) -> None:
+    with (
+        http_farm(tmp_path / "farm", require_tokens=require_tokens) as farm,
+        signed_in(farm, token(farm)[0]) if require_tokens else nullcontext(farm.http) as browser,
+    ):
+        browser.headers.update({**HTML, "Origin": farm.url})
+        with without_database(farm):
+            page = browser.get("/devices?find=x")
+            sent = browser.post("/alarms/1/clear", data={"reason": "r", "by": "ann"})
+            for_programs = browser.get("/api/v1/devices")
+        assert browser.get("/devices").status_code == 200
+    for answer in (page, sent, for_programs):
+        assert answer.status_code == 503
+        assert int(answer.headers["retry-after"]) >= 1
+    assert "try again in a moment" in page.text
+    assert '<meta http-equiv="refresh" content="30">' in page.text
+    assert 'href=""' in page.text
+    # To load the answer to a form again would be to ask for a page that is none.
+    assert "try again in a moment" in sent.text
+    assert "refresh" not in sent.text
+    assert for_programs.headers["content-type"] == "application/problem+json"

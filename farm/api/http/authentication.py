@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import Depends, Request
+from fastapi.responses import Response
 from starlette.datastructures import Headers, MutableHeaders, State
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -16,7 +17,7 @@ from farm.core.operations.role import Caller, Role
 from farm.services.access.enrollment import UNKNOWN_CREDENTIAL, authenticate
 from farm.services.access.refused_requests import ANONYMOUS, ANONYMOUS_AGENT
 from farm.services.access.tokens import ASK_AN_ADMIN, authenticate_caller
-from farm.wire.base import EXPIRY_HEADER
+from farm.wire.base import EXPIRY_HEADER, Problem
 from farm.wire.tokens import WARN_WITHIN, hash_of
 
 _ENROLL, _HEALTH = "/api/v1/agent/enroll", "/api/v1/health"
@@ -28,6 +29,11 @@ _AGENTS_CALL_HERE = (
     "agents call here, with what `farm agent join` got them; people's commands go to the address that "
     "`farm up` says it listens at"
 )
+
+
+def refuse_program(_request: Request, problem: Problem) -> Response:
+    """Answer a caller who is not let in, as a program reads it."""
+    return problem_response(problem)
 
 
 class AuthMiddleware:
@@ -43,12 +49,14 @@ class AuthMiddleware:
         state: State,
         let_in: Callable[[Headers, Context], Awaitable[Caller]],
         is_open: Callable[[str, str], bool] = lambda _method, _path: False,
+        refuse: Callable[[Request, Problem], Response] = refuse_program,
     ) -> None:
         """`let_in` raises AuthError for an unknown caller; `is_open` names calls that anyone may make."""
         self._app = app
         self._state = state
         self._let_in = let_in
         self._is_open = is_open
+        self._refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -57,7 +65,7 @@ class AuthMiddleware:
         try:
             caller = await self._admit(scope, Headers(scope=scope))
         except FarmError as error:
-            await problem_response(problem_document(error))(scope, receive, send)
+            await self._refuse(Request(scope), problem_document(error))(scope, receive, send)
             return
         expires_at = None if caller is None else caller.token_expires_at
         if expires_at is not None and expires_at - self._state.context.clock.now() < WARN_WITHIN:

@@ -71,7 +71,7 @@ def status_of(error: FarmError) -> int:
 
 
 #: Headers that HTTP requires beside a status (RFC 9110).
-_HEADERS_BY_STATUS = {
+HEADERS_BY_STATUS = {
     401: {"WWW-Authenticate": "Bearer"},
     408: {"Connection": "close"},
     503: {"Retry-After": "1"},
@@ -90,7 +90,7 @@ def problem_response(problem: Problem, headers: Mapping[str, str] | None = None)
     return _ProblemResponse(
         problem.model_dump(mode="json"),
         status_code=problem.status,
-        headers={**_HEADERS_BY_STATUS.get(problem.status, {}), **(headers or {})},
+        headers={**HEADERS_BY_STATUS.get(problem.status, {}), **(headers or {})},
         media_type="application/problem+json",
     )
 

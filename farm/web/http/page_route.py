@@ -10,13 +10,21 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from farm.api.http.authentication import authenticated_caller
-from farm.api.http.problems import invalid_values, on_http_error, problem_document, problem_of_caller
+from farm.api.http.problems import (
+    invalid_values,
+    on_http_error,
+    problem_document,
+    problem_of_caller,
+    problem_response,
+)
 from farm.core.errors import FarmError, NotFound
 from farm.web.http.rendering import respond
 from farm.web.http.templates import TEMPLATES
 from farm.wire.base import Problem
 
 _NOT_PAGES = ("/api/", "/static/")
+#: The pause before a page asks a busy farm again. A page that takes too long to read is asked for seldom so.
+_AGAIN_S = 30
 
 
 class PageRoute(APIRoute):
@@ -44,8 +52,7 @@ class PageRoute(APIRoute):
 def on_unknown_page(request: Request, error: Exception) -> Response:
     """Answer a browser that asks for a page which is none; programs get a problem document."""
     assert isinstance(error, HTTPException)
-    is_for_page = "text/html" in request.headers.get("accept", "")
-    if not is_for_page or request.url.path.startswith(_NOT_PAGES):
+    if not _is_for_page(request):
         return on_http_error(request, error)
     detail = f"The farm has no page {request.url.path}."
     if error.status_code != 404:
@@ -60,10 +67,28 @@ def on_unknown_page(request: Request, error: Exception) -> Response:
     return error_page(request, problem)
 
 
+def refuse_visitor(request: Request, problem: Problem) -> Response:
+    """Answer a caller who is not let in: a browser that asks for a page with a page."""
+    return error_page(request, problem) if _is_for_page(request) else problem_response(problem)
+
+
+def _is_for_page(request: Request) -> bool:
+    is_browser = "text/html" in request.headers.get("accept", "")
+    return is_browser and not request.url.path.startswith(_NOT_PAGES)
+
+
 def error_page(request: Request, problem: Problem, *, query: str = "") -> Response:
-    """Return a problem as a page; with the query of a page that is there, it leads to that page without."""
+    """Return a problem as a page; with the query of a page that is there, it leads to that page without.
+
+    Where the farm was busy, the page loads itself again; the answer to a form does not, whose address is that
+    of a page that asks before the action.
+    """
     html = TEMPLATES.get_template("shared/error.html").render(
-        problem=problem, caller=authenticated_caller(request), here=request.url.path, query=query
+        problem=problem,
+        caller=authenticated_caller(request),
+        here=request.url.path,
+        query=query,
+        again_s=_AGAIN_S if problem.status == 503 and request.method == "GET" else None,
     )
     return respond(request, html, status=problem.status)
 

@@ -10,7 +10,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 
 from farm.api.context import Context
-from farm.api.http.problems import problem_document
+from farm.api.http.problems import HEADERS_BY_STATUS, problem_document
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.operations.role import Caller
 from farm.database.transaction import Tx
@@ -118,7 +118,7 @@ def respond(request: Request, html: str, *, status: int = 200) -> Response:
     """Return HTML with the headers of pages; 304 where the browser has it."""
     body = html.encode()
     tag = f'W/"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
-    headers = {**_HEADERS, "ETag": tag}
+    headers = {**_HEADERS, **HEADERS_BY_STATUS.get(status, {}), "ETag": tag}
     if status == 200 and request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
     return HTMLResponse(body, status_code=status, headers=headers)
