@@ -8,7 +8,7 @@ _OPTION = "farm_known_at"
 
 
 def as_known_at(connection: Connection, at: datetime | None) -> Connection:
-    """Return the connection, whose queries of what was measured answer as at a moment; None: as now."""
+    """Have further queries of a connection answer as known at a moment, and return it; None: as now."""
     return connection.execution_options(**{_OPTION: at})
 
 

@@ -26,21 +26,21 @@ def recorded_cause(change: Change, versions: Sequence[ChangedVersion]) -> Change
         return ChangeCause(change.cause)
     if [version.part for version in versions] == [ChangedPart.CONTROLS]:
         return ChangeCause.METHOD
-    return _without_version(change)
+    return _cause_without_version(change)
 
 
 def possible_causes(change: Change) -> frozenset[ChangeCause]:
     """Return the causes that a change is recorded with, whatever its versions."""
     if not _is_without_version(change):
         return frozenset({ChangeCause(change.cause)})
-    return frozenset({_without_version(change), ChangeCause.METHOD})
+    return frozenset({_cause_without_version(change), ChangeCause.METHOD})
 
 
 def _is_without_version(change: Change) -> bool:
     return change.version is None and change.cause in (Cause.DEVICE, Cause.DRIFT, Cause.FILE)
 
 
-def _without_version(change: Change) -> ChangeCause:
+def _cause_without_version(change: Change) -> ChangeCause:
     is_explained = change.cause is Cause.DRIFT or (change.cause is Cause.DEVICE and change.series is None)
     return ChangeCause(change.cause) if is_explained else ChangeCause.UNKNOWN
 

@@ -159,11 +159,11 @@ def _point(cells: Mapping[str, str], day: int, line: int) -> Point:
         variant=cells["variant"],
         harness=cells["harness"],
         day=day,
-        time=_ordered(_name(cells, "time") or cells["day"].replace("T", " ").partition(" ")[2]),
+        time=_sortable_time(_name(cells, "time") or cells["day"].replace("T", " ").partition(" ")[2]),
         log_time=_logarithm(cells, "log_time", line),
-        se_time=_error(cells, "se_time", line),
+        se_time=_standard_error(cells, "se_time", line),
         log_speedup=_logarithm(cells, "log_speedup", line),
-        se_speedup=_error(cells, "se_speedup", line),
+        se_speedup=_standard_error(cells, "se_speedup", line),
         file=_name(cells, "file"),
         program=_name(cells, "program"),
         os=_name(cells, "os"),
@@ -177,7 +177,7 @@ def _name(cells: Mapping[str, str], name: str) -> str:
     return "" if cell.lower() in _MISSING else cell
 
 
-def _ordered(cell: str) -> str:
+def _sortable_time(cell: str) -> str:
     """Return a time of a day so that numbers, and hours of one digit, have their order as text, too."""
     try:
         value = float(cell)
@@ -196,7 +196,7 @@ def _logarithm(cells: Mapping[str, str], name: str, line: int) -> float:
     return value
 
 
-def _error(cells: Mapping[str, str], name: str, line: int) -> float:
+def _standard_error(cells: Mapping[str, str], name: str, line: int) -> float:
     value = _number(cells, name, line)
     if value < 0:
         raise InvalidInput(

@@ -81,7 +81,11 @@ def detect_recorded(
     """Return the changes in the newest points, as what is to be recorded of them."""
     names = PointNames(connection)
     replay = _replay(connection, names, most_points)
-    trusted = datetime.min.replace(tzinfo=UTC) if replay.trusted_from is None else _begin(replay.trusted_from)
+    trusted = (
+        datetime.min.replace(tzinfo=UTC)
+        if replay.trusted_from is None
+        else _begin_of_day(replay.trusted_from)
+    )
     known = known_changes(connection, since=None)
     passing = passing_changes(replay.changes)
     sought = [_sought(change) for change in replay.changes]
@@ -91,8 +95,7 @@ def detect_recorded(
     reader = _EvidenceReader(connection, names, now)
     for place, change in enumerate(replay.changes):
         recorded = same.get(place)
-        is_trusted = _end(change.told) >= trusted
-        if not is_trusted:
+        if _end_of_day(change.told) < trusted:
             continue
         is_passing = place in passing or reader.went_back(change)
         if recorded is not None and _is_as_recorded(sought[place], recorded, is_passing=is_passing):
@@ -140,7 +143,7 @@ def detection_points(
         model, harness = names.model_and_harness(point.series_id)
         is_compared = point.baseline_slot is not None
         yield Point(
-            series=_name((point.series_id, point.baseline_series_id)),
+            series=_series_name((point.series_id, point.baseline_series_id)),
             device=point.device_id,
             network=f"{model or harness}#{point.baseline_slot if is_compared else point.slot}",
             variant=str(point.slot) if is_compared else BASELINE,
@@ -161,29 +164,29 @@ def detection_points(
         )
 
 
-def _name(pair: SeriesPair) -> str:
+def _series_name(pair: SeriesPair) -> str:
     return str(pair[0]) if pair[1] is None else f"{pair[0]}:{pair[1]}"
 
 
-def _pair(name: str) -> SeriesPair:
+def _series_pair(name: str) -> SeriesPair:
     series_id, _, baseline_id = name.partition(":")
     return SeriesId(int(series_id)), SeriesId(int(baseline_id)) if baseline_id else None
 
 
-def _begin(day: int) -> datetime:
+def _begin_of_day(day: int) -> datetime:
     return from_microseconds(day * DAY_US)
 
 
-def _end(day: int) -> datetime:
-    return _begin(day + 1) - timedelta(microseconds=1)
+def _end_of_day(day: int) -> datetime:
+    return _begin_of_day(day + 1) - timedelta(microseconds=1)
 
 
 def _sought(change: Change) -> SoughtChange:
     return SoughtChange(
         causes=possible_causes(change),
         delta=change.delta,
-        day=_begin(change.day),
-        pairs=frozenset(map(_pair, change.evidence)),
+        day=_begin_of_day(change.day),
+        pairs=frozenset(map(_series_pair, change.evidence)),
     )
 
 
@@ -213,7 +216,7 @@ class _EvidenceReader:
         )
 
     def _levels_around(self, change: Change) -> list[SeriesLevels]:
-        pairs = {_pair(name) for name in change.evidence}
+        pairs = {_series_pair(name) for name in change.evidence}
         cause = ChangeCause(change.cause)
         return levels_around(
             self._connection, self._names, pairs, cause=cause, day=change.day, version=change.version
@@ -238,7 +241,7 @@ class _EvidenceReader:
             se_delta=change.se,
             before_at=evidence.before_at,
             since_at=evidence.since_at,
-            told_at=max(evidence.since_at, min(self._now, _end(change.told))),
+            told_at=max(evidence.since_at, min(self._now, _end_of_day(change.told))),
             devices=evidence.devices,
             of_devices=max(of_devices, evidence.devices),
             versions=evidence.versions,

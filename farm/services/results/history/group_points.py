@@ -46,6 +46,19 @@ from farm.wire.documents.results.history import GroupBy
 MOST_CHANGED = 200
 #: Pairs on devices that are compared for one answer at most, where their matrices did not plan them.
 MOST_AGAINST = 2000
+#: What devices of a group have in common; none if all devices are one group.
+_TRAIT_BY_KIND = {
+    GroupBy.DEVICE_MODEL: DeviceTrait.DEVICE_MODEL,
+    GroupBy.SOC: DeviceTrait.SOC,
+    GroupBy.ANDROID: DeviceTrait.ANDROID,
+    GroupBy.DEVICE: DeviceTrait.NAME,
+}
+#: The newest point of each device, by what is compared and the devices' group.
+GroupPoints = Mapping[SlotPair, Mapping[DeviceGroup, Collection[DevicePoint]]]
+#: The numbers of each comparison and group.
+GroupSums = dict[SlotPair, dict[DeviceGroup, NewestSums]]
+#: The number of devices of each model and group.
+DeviceCounts = Counter[tuple[str | None, DeviceGroup]]
 
 
 def newest_points_at(
@@ -92,21 +105,6 @@ def with_older(
     devices = {session.device_id for session in pending}
     older = points_ended_by(connection, None, without=pending, device_ids=devices)
     return {slots: [*older.get(slots, ()), *computed.get(slots, ())] for slots in {**older, **computed}}
-
-
-#: What devices of a group have in common; none if all devices are one group.
-_TRAIT_BY_KIND = {
-    GroupBy.DEVICE_MODEL: DeviceTrait.DEVICE_MODEL,
-    GroupBy.SOC: DeviceTrait.SOC,
-    GroupBy.ANDROID: DeviceTrait.ANDROID,
-    GroupBy.DEVICE: DeviceTrait.NAME,
-}
-#: The newest point of each device, by what is compared and the devices' group.
-GroupPoints = Mapping[SlotPair, Mapping[DeviceGroup, Collection[DevicePoint]]]
-#: The numbers of each comparison and group.
-GroupSums = dict[SlotPair, dict[DeviceGroup, NewestSums]]
-#: The number of devices of each model and group.
-DeviceCounts = Counter[tuple[str | None, DeviceGroup]]
 
 
 class StoredPoints:

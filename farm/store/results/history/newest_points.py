@@ -75,6 +75,23 @@ class DeviceTrait(StrEnum):
     ANDROID = "android"
 
 
+class DeviceGroup(NamedTuple):
+    """What devices have in common: a trait, or None if they are grouped by none, and being virtual or not."""
+
+    trait: str | None
+    virtual: bool
+
+
+class NewestSums(NamedTuple):
+    """The newest numbers of a comparison on the devices of a group, added up."""
+
+    sums: LogSums
+    #: The last of its cells.
+    cell_id: CellId
+    #: The end of the last session.
+    ended_us: int
+
+
 def compared_by_slots(computed: Iterable[SessionPoint]) -> dict[SlotPair, list[DevicePoint]]:
     """Return points as they are stored, without those of no ratio and without baselines' duplicates."""
     found: defaultdict[SlotPair, list[DevicePoint]] = defaultdict(list)
@@ -181,23 +198,6 @@ def _column(trait: DeviceTrait) -> sa.ColumnElement[Any]:
     if trait is DeviceTrait.NAME:
         return sa.func.coalesce(devices.c.label, devices.c.device_id)
     return devices.c[trait]
-
-
-class DeviceGroup(NamedTuple):
-    """What devices have in common: a trait, or None if they are grouped by none, and being virtual or not."""
-
-    trait: str | None
-    virtual: bool
-
-
-class NewestSums(NamedTuple):
-    """The newest numbers of a comparison on the devices of a group, added up."""
-
-    sums: LogSums
-    #: The last of its cells.
-    cell_id: CellId
-    #: The end of the last session.
-    ended_us: int
 
 
 def newest_sums(

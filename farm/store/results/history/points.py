@@ -91,6 +91,9 @@ def _slot(model: str | None, recipe: str | None, backend: str, harness: str, set
     )
 
 
+#: Columns of the table that are fields of a `SessionPoint`; the others are fields of its values.
+_OWN_NAMES = [name for name in SessionPoint.__dataclass_fields__ if name != "values"]
+#: A series, what it is compared with, and its replica: of each, one point is the newest.
 _Key = tuple[SeriesId, SeriesId | None, int]
 #: Whether it has rounds that count, its matrix and its cell: the highest one of a pair is the newest.
 _Rank = tuple[bool, MatrixId, CellId]
@@ -124,9 +127,6 @@ def replace_points(tx: Tx, new_points: Mapping[MeasuredSession, Sequence[Session
     ]
     if rows:
         connection.execute(points.insert(), rows)
-
-
-_OWN_NAMES = [name for name in SessionPoint.__dataclass_fields__ if name != "values"]
 
 
 class _Newest:

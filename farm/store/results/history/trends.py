@@ -31,16 +31,6 @@ class SeriesDevice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrendSeries:
-    """A series whose points are asked for."""
-
-    series_id: SeriesId
-    device_id: DeviceId
-    device: SeriesDevice
-    identity: "SeriesIdentity"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesIdentity:
     """What a series runs, whatever the versions of its files."""
 
@@ -62,6 +52,16 @@ class SeriesIdentity:
             "changed_settings": self.settings,
             "harness": self.harness,
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrendSeries:
+    """A series whose points are asked for."""
+
+    series_id: SeriesId
+    device_id: DeviceId
+    device: SeriesDevice
+    identity: SeriesIdentity
 
 
 class PointCell(NamedTuple):
