@@ -71,18 +71,23 @@ def begin_confirmation(tx: Tx, change: RecordedChange) -> None:
     """Submit the matrix that confirms a change, or store why there can be none; nothing if there is one."""
     if confirmations.find_confirmation(tx.connection, change.change_id) is not None:
         return
-    values = dict.fromkeys(("matrix_id", "device_id", "reason", "delta", "half_width"))
     try:
         prepared, device_id = _prepare(tx, change)
         matrix_id = store_matrix(tx.by(_FARM), prepared)
     except (InvalidInput, NotFound, Conflict) as error:
-        outcome = ConfirmationOutcome.IMPOSSIBLE
-        impossible = {**values, "outcome": outcome, "reason": _reason(error)}
-        confirmations.add_confirmation(tx, {"change_id": change.change_id, **impossible})
+        impossible = Confirmation(
+            change_id=change.change_id, outcome=ConfirmationOutcome.IMPOSSIBLE, reason=_reason(error)
+        )
+        confirmations.add_confirmation(tx, impossible)
         return
     expand_small(tx, matrix_id)
-    begun = {**values, "outcome": ConfirmationOutcome.RUNNING, "matrix_id": matrix_id, "device_id": device_id}
-    confirmations.add_confirmation(tx, {"change_id": change.change_id, **begun})
+    running = Confirmation(
+        change_id=change.change_id,
+        outcome=ConfirmationOutcome.RUNNING,
+        matrix_id=matrix_id,
+        device_id=device_id,
+    )
+    confirmations.add_confirmation(tx, running)
 
 
 def is_over(tx: Tx, confirmation: Confirmation) -> bool:

@@ -31,13 +31,13 @@ class Confirmation:
     change_id: int
     outcome: ConfirmationOutcome
     #: None where it is impossible.
-    matrix_id: MatrixId | None
-    device_id: DeviceId | None
+    matrix_id: MatrixId | None = None
+    device_id: DeviceId | None = None
     #: Why it is impossible.
-    reason: str | None
+    reason: str | None = None
     #: The logarithm of the new one's time over the old one's, and how far its interval reaches to each side.
-    delta: float | None
-    half_width: float | None
+    delta: float | None = None
+    half_width: float | None = None
 
 
 def judge_confirmation(change: LogChange | None, *, is_slower: bool, margin: float) -> ConfirmationOutcome:

@@ -1,8 +1,7 @@
 """Confirmations of changes: the matrix of each, and what it shows."""
 
-from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -51,9 +50,9 @@ def find_confirmation(connection: Connection, change_id: int) -> Confirmation | 
     return find_record(connection, Confirmation, query)
 
 
-def add_confirmation(tx: Tx, values: Mapping[str, Any]) -> None:
+def add_confirmation(tx: Tx, confirmation: Confirmation) -> None:
     """Store the confirmation of a change that has none."""
-    tx.connection.execute(confirmations.insert().values(**values))
+    tx.connection.execute(confirmations.insert().values(**asdict(confirmation)))
 
 
 def end_confirmation(

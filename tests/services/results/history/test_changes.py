@@ -10,10 +10,10 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import MatrixId
+from farm.core.base.ids import DeviceId, MatrixId
 from farm.core.errors import NotFound
 from farm.core.operations.alarm import AlarmKind
-from farm.core.results.history.confirmation import ConfirmationOutcome
+from farm.core.results.history.confirmation import Confirmation, ConfirmationOutcome
 from farm.core.results.history.recorded_change import (
     ChangeCause,
     ChangedPart,
@@ -308,8 +308,13 @@ def test_what_its_confirmation_does_not_show_is_noise_unless_another_version_beg
     found = found_change(farm)
     change_id = recorded_change(farm, versions=[*found.versions, *further])
     assert change_id is not None
-    values = {"matrix_id": source, "device_id": "phone-1", "outcome": ConfirmationOutcome.RUNNING}
-    farm.write(bind_tx(add_confirmation, now=farm.clock.now()), {"change_id": change_id, **values})
+    running = Confirmation(
+        change_id=change_id,
+        outcome=ConfirmationOutcome.RUNNING,
+        matrix_id=source,
+        device_id=DeviceId("phone-1"),
+    )
+    farm.write(bind_tx(add_confirmation, now=farm.clock.now()), running)
     assert farm.read(list_changes)[0].cause is ChangeCause.FILE
     refuted = bind_tx(record_confirmation, now=farm.clock.now())
     farm.write(refuted, change_id, ConfirmationOutcome.NOT_CONFIRMED, delta=0.0, half_width=0.01)
