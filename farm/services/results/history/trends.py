@@ -69,7 +69,7 @@ def list_histories(
         model: only of this model.
         harness: only of this harness, which may run no model.
         variant: only where this text is in the label or in the file's name, in any case.
-        since: only points with a measurement at this time or later.
+        since: only points with a measurement at this time or later, and changes since.
         which: only points of matrices of a name or a person.
         after: only series behind this one.
         limit: at most this many series.
@@ -154,8 +154,11 @@ class _Histories:
         facts_ids = {point.facts_id for point in measured if point.facts_id is not None}
         self._facts = facts_by_id(connection, sorted(facts_ids))
         self._changes: defaultdict[tuple[SeriesId, SeriesId | None], list[SeriesMark]] = defaultdict(list)
+        cells = {point.cell_id for point in measured}
         for mark in marks_of_series(connection, self._page):
-            self._changes[mark.series_id, mark.baseline_series_id].append(mark)
+            # A series may have joined a change long after it began.
+            if since is None or mark.since_at >= since or mark.cell_id in cells:
+                self._changes[mark.series_id, mark.baseline_series_id].append(mark)
 
     def views(self) -> Iterator[SeriesHistory]:
         """Yield the histories in the order of series."""

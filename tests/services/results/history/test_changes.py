@@ -3,7 +3,7 @@
 import math
 from contextlib import closing
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from farm.core.results.history.recorded_change import (
     ChangeState,
     DetectedChanges,
 )
-from farm.database.tables import points
+from farm.database.tables import changed_series, points
 from farm.database.transaction import bind_tx
 from farm.presentation.changes import cause_text
 from farm.services.operations.alarms import list_alarms
@@ -107,6 +107,23 @@ def test_a_trend_has_the_changes_that_were_found_in_its_series(history: FarmRig)
         (own,) = trend.changes
         (begin,) = [point for point in trend.points if point.cell_id == own.cell_id]
         assert (own.change_id, begin.matrix_id) == (change.change_id, 21)
+
+
+def test_a_trend_since_a_day_has_no_change_from_before(history: FarmRig) -> None:
+    (change,) = search(history)
+
+    def listed(since: datetime) -> list[list[int]]:
+        trends = history.read(list_histories, since=since)
+        return [[own.change_id for own in view.changes] for view in trends if view.baseline is not None]
+
+    assert listed(change.since_at) == [[change.change_id]] * 4
+    day = change.since_at + timedelta(days=2)
+    assert listed(day) == [[]] * 4
+    # A series that joined the change later has it from its own first session on.
+    joined = next(view for view in history.read(list_histories, since=day) if view.baseline is not None)
+    later = sa.update(changed_series).values(cell_id=joined.points[-1].cell_id)
+    history.write(lambda tx: tx.execute(later.where(changed_series.c.series_id == joined.series_id)))
+    assert sorted(listed(day)) == [[], [], [], [change.change_id]]
 
 
 def test_a_search_that_is_repeated_or_interrupted_records_each_change_once(history: FarmRig) -> None:
