@@ -131,6 +131,19 @@ def test_the_check_is_on_the_head_commit_and_passes_for_nothing_but_a_pass(
     assert "not-slower=3%" in (tmp_path / "words").read_text().splitlines()
 
 
+def test_a_model_that_the_pull_request_leaves_as_it_is_passes_without_the_farm(tmp_path: Path) -> None:
+    for side in ("base", "head"):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "model.ptl").write_bytes(b"the same")
+    with github() as (api, requests):
+        done = run_steps(tmp_path, api, code=Blame.USER.exit_code, summary=None)
+    assert done.returncode == 0, done.stderr
+    (request,) = requests
+    assert request["body"]["conclusion"] == "success"
+    assert "same file" in request["body"]["output"]["summary"]
+    assert not (tmp_path / "words").exists()
+
+
 def test_an_api_that_is_not_there_fails_the_step_with_its_address(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
