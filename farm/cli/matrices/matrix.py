@@ -313,7 +313,8 @@ def follow_to_end(farm: FarmClient, matrix_id: MatrixId, options: ResultOptions)
         print_json(result_document(view, results, speedups, gate=judged))
     else:
         print_result(view, results, speedups, metrics=options.metrics)
-    code = exit_code_of(view, allow_missing=options.allow_missing)
+    # A gate that asks for cells whose files are missing is undecided.
+    code = exit_code_of(view, allow_missing=options.allow_missing or gate is not None)
     if gate is None or judged is None:
         return code
     print_gate(gate, judged, can_decide=options.can_decide)

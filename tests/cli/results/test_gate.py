@@ -23,7 +23,7 @@ from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.matrices.matrix import ROUNDS_MODEL
 from tests.cli.matrices.test_matrix import run
 from tests.support.farm.api_server import scripted_server
-from tests.support.sample_views import duplicate_view, matrix_view, speedup_view
+from tests.support.sample_views import NOON, duplicate_view, matrix_view, speedup_view
 
 GATE = Gate(margin=0.03)
 NOTHING: dict[str, Any] = {
@@ -115,6 +115,25 @@ def test_a_gate_of_a_finished_matrix_asks_cells_that_cannot_run_unless_it_select
         assert run(*gate) == 8
         assert "1 of 2 cells answered; 1 cell cannot run" in capsys.readouterr().err
         assert run(*gate, "--device", "phone-1") == 0
+
+
+@pytest.mark.parametrize(("option", "code"), [((), 8), (("--allow-missing",), 0)])
+def test_a_gate_is_undecided_where_a_file_is_missing(
+    option: tuple[str, ...], code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (rejection,) = matrix_view().rejected_list
+    missing = rejection.model_copy(update={"kind": RejectionKind.NO_VARIANT})
+    matrix = matrix_view(rejected_list=(missing,), state="finished", finished_at=NOON, jobs_by_outcome={})
+    path = f"GET /api/v1/matrices/{matrix.matrix_id}"
+    answers = {
+        "GET /api/v1/speedups": (200, [PASSED.model_dump(mode="json")]),
+        path: (200, matrix.model_dump(mode="json")),
+        f"{path}/results": (200, []),
+        "GET /api/v1/jobs": (200, []),
+    }
+    with scripted_server(answers) as url:
+        monkeypatch.setenv("FARM_URL", url)
+        assert run("matrix", "watch", matrix.matrix_id, "--gate", "not-slower=3%", *option) == code
 
 
 def test_without_a_margin_that_of_the_matrix_counts() -> None:
