@@ -89,7 +89,7 @@ def versions_between(versions: Sequence[Variant], first: Variant, last: Variant)
 
 
 def find_version(views: Sequence[Variant], word: str) -> Variant:
-    """Return the variant of a name or digest; where there is such a file, the variant with its content.
+    """Return the variant of a name, or the first one with a digest or with the content of a file.
 
     The files that a model names and that are beside it are a part of its content.
 
@@ -99,14 +99,19 @@ def find_version(views: Sequence[Variant], word: str) -> Variant:
         VariantInvalid: it is no model, or a file that it needs is not beside it.
     """
     file = Path(word)
-    if not file.is_file():
-        return select_variant(views, word)
-    digest = manifest_of_file(file).digest
-    version = next((view for view in reversed(views) if view.manifest.digest == digest), None)
-    if version is None:
+    if file.is_file():
+        digest = manifest_of_file(file).digest
+    else:
+        version = select_variant(views, word)
+        if version.name == word:
+            return version
+        digest = version.manifest.digest
+    # Comparisons register a file again, by names of their own.
+    same = [view for view in views if view.manifest.digest == digest]
+    if not same:
         hint = f"`farm variant add {word}` registers it, as the newest of its name"
         raise NotFound(f"{word}: the farm does not have this file", hint=hint)
-    return version
+    return min(same, key=lambda view: view.variant_id)
 
 
 def short_digest(version: Variant) -> str:

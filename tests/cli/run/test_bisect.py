@@ -258,6 +258,24 @@ def test_a_file_is_the_version_that_has_the_files_beside_it_too(tmp_path: Path) 
         assert find_version(versions, str(path)) is version
 
 
+def test_a_version_is_that_of_its_first_registration_unless_it_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(onnx.model())
+    manifest = manifest_of_file(path)
+    first, again = (
+        Variant(
+            variant_id=VariantId(number),
+            name=name,
+            manifest=manifest,
+            created_at=datetime(2026, 1, number, tzinfo=UTC),
+        )
+        for number, name in ((1, "m"), (2, f"m-{manifest.digest[:8]}"))
+    )
+    for word in (path, manifest.digest, manifest.digest[:8], "m"):
+        assert find_version([first, again], str(word)) is first
+    assert find_version([first, again], again.name) is again
+
+
 def test_what_cannot_be_searched_is_refused_with_what_can(
     farm: HttpFarm, client: FarmClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
