@@ -107,7 +107,13 @@ def drift(sim: Simulation, size: float) -> None:
 
 
 def drift_device(sim: Simulation, size: float) -> None:
-    """Let all variants of a device drift."""
+    """Let everything on a device drift."""
+    device = f"d{sim.random.randrange(sim.farm.devices)}"
+    _drift(sim, size, lambda c: c.device == device)
+
+
+def drift_device_variants(sim: Simulation, size: float) -> None:
+    """Let all variants of a device drift, but not its baselines."""
     device = f"d{sim.random.randrange(sim.farm.devices)}"
     _drift(sim, size, lambda c: c.device == device and c.variant != BASELINE)
 
@@ -205,6 +211,7 @@ CHANGES: tuple[Play, ...] = (
     device_variants,
     drift,
     drift_device,
+    drift_device_variants,
     drift_base,
     drift_variant,
     os_and_program,

@@ -7,7 +7,7 @@ from benchmarks.farm_changes import (
     base_file,
     device_reverted,
     device_variants,
-    drift_device,
+    drift_device_variants,
     file_change,
     os_and_program,
     os_one_device,
@@ -42,7 +42,7 @@ def test_changes_of_versions_are_found_with_their_cause_within_five_sessions(pla
     ("farm", "play", "size", "seed"),
     [
         # Its variants drift so quickly that a later part of it is a step.
-        ("no errors", drift_device, 0.10, 50993),
+        ("no errors", drift_device_variants, 0.10, 50993),
         # Most series of a device moved, and with them its level.
         ("two harnesses", device_variants, 0.10, 50609),
         # Hot sessions follow each other.
