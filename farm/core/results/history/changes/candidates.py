@@ -7,15 +7,16 @@ import numpy as np
 
 from farm.core.results.history.changes.breaks import Catalog, VersionBreak
 from farm.core.results.history.changes.choice import Candidate
+from farm.core.results.history.changes.device_level.levels import DeviceLevels
 from farm.core.results.history.changes.differences import (
     FEW_DEGREES,
     Difference,
     Pooled,
     combined,
+    contrasts,
     is_sure,
     pooled,
 )
-from farm.core.results.history.changes.levels import DeviceLevels
 from farm.core.results.history.changes.noise import Floats
 from farm.core.results.history.changes.points import BASELINE, Cause
 from farm.core.results.history.changes.ratios import RatioHistory
@@ -83,22 +84,7 @@ class CandidateFinder:
 
     def evidence(self, tick_by_row: Mapping[int, int], *, is_whole: bool = False) -> dict[int, Difference]:
         """Return the contrast of each row that has sessions before and after."""
-        if not tick_by_row:
-            return {}
-        rows, ticks = np.array(list(tick_by_row)), np.array(list(tick_by_row.values()))
-        contrast = self._ratios.contrast(rows, ticks, is_whole=is_whole)
-        return {
-            int(row): Difference(
-                float(contrast.shift[place]),
-                float(contrast.variance[place]),
-                float(contrast.size[place]),
-                float(contrast.degrees[place]),
-                int(contrast.after[place]),
-                int(contrast.before[place]),
-            )
-            for place, row in enumerate(rows)
-            if contrast.after[place] > 0
-        }
+        return contrasts(self._ratios, tick_by_row, is_whole=is_whole)
 
     def by_group(self, evidence: Mapping[int, Difference]) -> list[Difference]:
         """Combine the series of each group, which share the noise of their baseline."""

@@ -10,8 +10,8 @@ import numpy as np
 from farm.core.results.history.changes.breaks import Catalog, VersionBreak
 from farm.core.results.history.changes.candidates import CandidateFinder
 from farm.core.results.history.changes.choice import Candidate, Moved, significance, strongest
+from farm.core.results.history.changes.device_level.levels import DeviceLevels
 from farm.core.results.history.changes.groups import groups_of
-from farm.core.results.history.changes.levels import DeviceLevels
 from farm.core.results.history.changes.points import Cause, Change, Point
 from farm.core.results.history.changes.ratios import RatioHistory
 from farm.core.results.history.changes.scans import ScanFinder

@@ -1,12 +1,19 @@
 """Differences at a change: contrasts of series, combined by baseline and pooled over a scope."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from farm.core.results.history.changes.noise import normal_scores
+from farm.core.results.history.changes.noise import (
+    agreed,
+    normal_scores,
+    row_medians,
+    variance_of_mean,
+    winsorized_means,
+)
+from farm.core.results.history.changes.ratios import RatioHistory
 
 #: Ratios of one session share their baseline, and so half of their variance.
 SHARED_BASELINE = 0.5
@@ -18,15 +25,77 @@ FEW_DEGREES = 6.0
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The contrast of one group of series with one baseline, or of one device."""
+    """The sessions since a start against those before it: of series with one baseline, or of a device."""
 
+    #: Mean difference with outliers clipped, and its variance: for tests.
     shift: float
     variance: float
+    #: Difference of robust means: the size of the change.
     size: float
     degrees: float
     #: Sessions after and before, at most.
     after: int
     before: int
+
+
+def contrasts(
+    history: RatioHistory, tick_by_row: Mapping[int, int], *, is_whole: bool = False
+) -> dict[int, Difference]:
+    """Compare the sessions of rows from a tick on with their reference before; rows without either show none.
+
+    Args:
+        history: of the rows.
+        tick_by_row: first session of the new level, by row.
+        is_whole: count outliers as they are.
+    """
+    if not tick_by_row:
+        return {}
+    rows, ticks = np.array(list(tick_by_row)), np.array(list(tick_by_row.values()))
+    reference = history.reference(rows)
+    is_after = history.ticks[rows] >= ticks[:, None]
+    after = np.where(is_after, reference, np.nan)
+    before = np.where(is_after, np.nan, reference)
+    scales = history.scales
+    sigma = scales.sigma[rows]
+    center, n_before = row_medians(before)
+    n_after = np.sum(~np.isnan(after), axis=1)
+    unit = np.maximum(sigma[:, None], history.believed_errors(rows))
+    z = (reference - center[:, None]) / unit
+    if not is_whole:
+        limit = agreed(np.where(is_after, z, np.nan), n_after)[:, None]
+        z = np.clip(z, -limit, limit)
+    z = np.where(np.isnan(z), 0.0, z)
+    sums_after = np.where(is_after, z, 0.0).sum(axis=1)
+    sums_before = np.where(is_after, 0.0, z).sum(axis=1)
+    shift = sums_after / np.maximum(n_after, 1) - sums_before / np.maximum(n_before, 1)
+    correlation = scales.correlation[rows]
+    variance = scales.excess[rows] ** 2 * (
+        variance_of_mean(n_after, correlation) + variance_of_mean(n_before, correlation)
+    )
+    variance = variance * sigma**2
+    if is_whole:
+        # The noise between a few sessions is not known, that within each is.
+        squares = np.where(np.isnan(reference), 0.0, history.believed_errors(rows) ** 2)
+        within = (
+            np.where(is_after, squares, 0.0).sum(axis=1) / np.maximum(n_after, 1) ** 2
+            + np.where(is_after, 0.0, squares).sum(axis=1) / np.maximum(n_before, 1) ** 2
+        )
+        variance = np.maximum(variance, within)
+    size = winsorized_means(after, sigma) - winsorized_means(before, sigma)
+    shift *= sigma
+    degrees = scales.degrees[rows]
+    return {
+        int(row): Difference(
+            shift=float(shift[place]),
+            variance=float(variance[place]),
+            size=float(size[place]),
+            degrees=float(degrees[place]),
+            after=int(n_after[place]),
+            before=int(n_before[place]),
+        )
+        for place, row in enumerate(rows)
+        if n_after[place] > 0 and n_before[place] > 0
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ import numpy as np
 
 from farm.core.results.history.changes.breaks import Catalog
 from farm.core.results.history.changes.choice import LEAST_EFFECT
+from farm.core.results.history.changes.device_level.levels import DeviceLevels
 from farm.core.results.history.changes.differences import SHARED_BASELINE
-from farm.core.results.history.changes.levels import DeviceLevels
 from farm.core.results.history.changes.noise import CLIP, LEAST_SIGMA, Bools, Floats, Ints, row_medians
 from farm.core.results.history.changes.ratios import WINDOW, RatioHistory
 

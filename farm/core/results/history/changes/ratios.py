@@ -14,7 +14,6 @@ from farm.core.results.history.changes.noise import (
     Floats,
     Ints,
     Scales,
-    agreed,
     deviations,
     lagged,
     normal_scores,
@@ -54,25 +53,6 @@ class Scan(NamedTuple):
     step_length: Ints
     drift: Floats
     drift_length: Ints
-
-
-class Contrast(NamedTuple):
-    """Sessions since a start against those before it, for each row."""
-
-    #: Mean difference with outliers clipped, and its variance: for tests.
-    shift: Floats
-    variance: Floats
-    degrees: Floats
-    #: Difference of robust means: the size of the change.
-    size: Floats
-    after: Ints
-    before: Ints
-
-    @property
-    def z(self) -> Floats:
-        """Return the standard normal score of each row; 0 where nothing can be compared."""
-        t = np.where(self.variance > 0, self.shift / np.sqrt(np.maximum(self.variance, 1e-18)), 0.0)
-        return normal_scores(t, self.degrees)
 
 
 class RatioHistory:
@@ -192,7 +172,7 @@ class RatioHistory:
         error = row_medians(np.where(self.errors[rows] > 0, self.errors[rows], np.nan))[0]
         return np.where(np.isnan(error), pooled, np.maximum(pooled / 2, self._sigma_by_error * error))
 
-    def _believed_errors(self, rows: Ints) -> Floats:
+    def believed_errors(self, rows: Ints) -> Floats:
         """Return the standard errors of sessions; less where most series scatter by less than theirs say."""
         return np.nan_to_num(self.errors[rows]) * min(self._sigma_by_error or 1.0, 1.0)
 
@@ -241,54 +221,6 @@ class RatioHistory:
         self.count[rows] = count
         self._center[rows] = self._local_level(rows)
 
-    def contrast(self, rows: Ints, ticks: Ints, *, is_whole: bool = False) -> Contrast:
-        """Compare the sessions of each row from a tick on with its reference before.
-
-        Args:
-            rows: of the series.
-            ticks: first session of the new level, for each row.
-            is_whole: count outliers as they are.
-        """
-        reference = self.reference(rows)
-        is_after = self.ticks[rows] >= ticks[:, None]
-        after = np.where(is_after, reference, np.nan)
-        before = np.where(is_after, np.nan, reference)
-        sigma = self.scales.sigma[rows]
-        center, n_before = row_medians(before)
-        n_after = np.sum(~np.isnan(after), axis=1)
-        unit = np.maximum(sigma[:, None], self._believed_errors(rows))
-        z = (reference - center[:, None]) / unit
-        if not is_whole:
-            limit = agreed(np.where(is_after, z, np.nan), n_after)[:, None]
-            z = np.clip(z, -limit, limit)
-        z = np.where(np.isnan(z), 0.0, z)
-        sums_after = np.where(is_after, z, 0.0).sum(axis=1)
-        sums_before = np.where(is_after, 0.0, z).sum(axis=1)
-        is_possible = (n_after > 0) & (n_before > 0)
-        shift = sums_after / np.maximum(n_after, 1) - sums_before / np.maximum(n_before, 1)
-        correlation = self.scales.correlation[rows]
-        variance = self.scales.excess[rows] ** 2 * (
-            variance_of_mean(n_after, correlation) + variance_of_mean(n_before, correlation)
-        )
-        variance = variance * sigma**2
-        if is_whole:
-            # The noise between a few sessions is not known, that within each is.
-            squares = np.where(np.isnan(reference), 0.0, self._believed_errors(rows) ** 2)
-            within = (
-                np.where(is_after, squares, 0.0).sum(axis=1) / np.maximum(n_after, 1) ** 2
-                + np.where(is_after, 0.0, squares).sum(axis=1) / np.maximum(n_before, 1) ** 2
-            )
-            variance = np.maximum(variance, within)
-        size = winsorized_means(after, sigma) - winsorized_means(before, sigma)
-        return Contrast(
-            np.where(is_possible, shift * sigma, 0.0),
-            np.where(is_possible, variance, 0.0),
-            self.scales.degrees[rows],
-            np.where(is_possible, size, 0.0),
-            np.where(is_possible, n_after, 0),
-            n_before,
-        )
-
     def scan(self, rows: Ints) -> Scan:
         """Compare the latest sessions of each row with those before, as steps and drifts of all lengths.
 
@@ -312,7 +244,7 @@ class RatioHistory:
         """
         reference, count = self.reference(rows), self.count[rows]
         scores = np.zeros((len(rows), len(_LAGS)))
-        within = np.clip(self._believed_errors(rows).max(axis=1), 0.0, _MOST_LOG) ** 2
+        within = np.clip(self.believed_errors(rows).max(axis=1), 0.0, _MOST_LOG) ** 2
         for place, after in enumerate(_LAGS[:_SHORT_LAGS]):
             before, since = reference[:, :-after], reference[:, -after:]
             known = count - after
@@ -350,7 +282,7 @@ class RatioHistory:
         n = self.count[rows].astype(np.float64)[:, None]
         center = row_medians(reference)[0]
         sigma = self.scales.sigma[rows][:, None]
-        unit = np.maximum(sigma, self._believed_errors(rows))
+        unit = np.maximum(sigma, self.believed_errors(rows))
         z = np.clip((reference - center[:, None]) / unit, -self._clip, self._clip)
         newest_first = np.where(np.isnan(z), 0.0, z)[:, ::-1]
         sums = np.cumsum(newest_first, axis=1)

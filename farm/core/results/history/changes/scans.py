@@ -9,7 +9,9 @@ import numpy as np
 from farm.core.results.history.changes.breaks import Catalog
 from farm.core.results.history.changes.candidates import SHARE_OF_STEP, TOGETHER, CandidateFinder
 from farm.core.results.history.changes.choice import Candidate, Moved
-from farm.core.results.history.changes.differences import Difference, pooled
+from farm.core.results.history.changes.device_level.levels import LATEST_OF_DRIFT, SESSIONS, DeviceLevels
+from farm.core.results.history.changes.device_level.wander import Shift
+from farm.core.results.history.changes.differences import Difference, contrasts, pooled
 from farm.core.results.history.changes.groups import (
     Group,
     group_history,
@@ -19,11 +21,9 @@ from farm.core.results.history.changes.groups import (
     others_of,
     own_steps,
 )
-from farm.core.results.history.changes.levels import LATEST_OF_DRIFT, SESSIONS, DeviceLevels
 from farm.core.results.history.changes.noise import Floats
 from farm.core.results.history.changes.points import BASELINE, Cause
 from farm.core.results.history.changes.ratios import RatioHistory, Scan
-from farm.core.results.history.changes.wander import Shift
 
 #: Least scores of a scan: so high, because each session of each series or device is a look.
 SCAN = 4.7
@@ -201,7 +201,7 @@ class ScanFinder:
             tick_by_row=dict.fromkeys(rows, tick),
             day=self.day_by_tick[tick],
             z=z,
-            size=float(history.contrast(np.array([at]), np.array([newest])).size[0]),
+            size=contrasts(history, {at: newest})[at].size,
             threshold=SCAN,
             sessions=length,
         )

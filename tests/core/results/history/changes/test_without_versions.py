@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from farm.core.results.history.changes.detect import detect
-from farm.core.results.history.changes.levels import DeviceLevels
+from farm.core.results.history.changes.device_level.levels import DeviceLevels
 from farm.core.results.history.changes.points import BASELINE, Cause
 from farm.core.results.history.changes.scans import SCAN, SCAN_DEVICE, SCAN_DEVICE_SLOW
 from tests.core.results.history.changes.histories import FIRST_DAY, Shift, Sketch

@@ -4,9 +4,7 @@ import math
 
 import numpy as np
 
-from farm.core.results.history.changes.differences import FEW_DEGREES, Difference
-from farm.core.results.history.changes.noise import Bools, Floats, Ints, row_medians
-from farm.core.results.history.changes.wander import (
+from farm.core.results.history.changes.device_level.wander import (
     UNKNOWN_PROCESSES,
     Processes,
     Shift,
@@ -15,6 +13,8 @@ from farm.core.results.history.changes.wander import (
     spread_of_absence,
     step_of_any_process,
 )
+from farm.core.results.history.changes.differences import FEW_DEGREES, Difference
+from farm.core.results.history.changes.noise import Bools, Floats, Ints, row_medians
 
 #: Sessions of a device that are kept.
 SESSIONS = 100
