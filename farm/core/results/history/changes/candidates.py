@@ -7,6 +7,7 @@ import numpy as np
 
 from farm.core.results.history.changes.breaks import Catalog, VersionBreak
 from farm.core.results.history.changes.choice import Candidate
+from farm.core.results.history.changes.device_level.beside_level import BesideLevel
 from farm.core.results.history.changes.device_level.levels import DeviceLevels
 from farm.core.results.history.changes.differences import (
     FEW_DEGREES,
@@ -49,6 +50,7 @@ class CandidateFinder:
         self._catalog = catalog
         self._ratios = ratios
         self._levels = levels
+        self._beside_level = BesideLevel(catalog, ratios, levels)
 
     def of_break(self, known: VersionBreak) -> list[Candidate]:
         """Return all candidates that a break explains, whether they are significant or not."""
@@ -111,6 +113,8 @@ class CandidateFinder:
         evidence = self._fresh(changed)
         if not evidence:
             return
+        if known.cause is Cause.FILE:
+            evidence = self._beside_level.evidence(evidence, changed)
         scopes = self._file_scopes(evidence) if known.cause is Cause.FILE else self._scopes(known, evidence)
         yield from self._candidates(known, evidence, changed, is_baseline=False, scopes=scopes)
         if known.cause is not Cause.FILE:

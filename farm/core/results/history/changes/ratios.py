@@ -1,5 +1,6 @@
 """Recent sessions of many series of one kind of value, their noise, and a sequential scan for changes."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -53,6 +54,12 @@ class Scan(NamedTuple):
     step_length: Ints
     drift: Floats
     drift_length: Ints
+
+    @property
+    def strongest(self) -> Floats:
+        """Return the larger score of each row, without its sign."""
+        scores: Floats = np.maximum(np.abs(self.step), np.abs(self.drift))
+        return scores
 
 
 class RatioHistory:
@@ -220,6 +227,33 @@ class RatioHistory:
         self.residuals[rows] = np.where(is_new, np.nan, self.residuals[rows])
         self.count[rows] = count
         self._center[rows] = self._local_level(rows)
+
+    def with_added(self, rows: Ints, added: Floats) -> "RatioHistory":
+        """Return a history of these rows with something added to each session, and the noise that it has.
+
+        Args:
+            rows: of the series, which become rows 0, 1 and so on.
+            added: by row and session, newest last.
+        """
+        history = RatioHistory(
+            usual_sigma=self._pooled_sigma,
+            sigma_by_error=self._sigma_by_error,
+            clip=self._clip,
+            usual_correlation=self.usual_correlation,
+        )
+        history.grow(len(rows))
+        own = slice(len(rows))
+        before = np.arange(WINDOW)
+        sums = np.cumsum(np.pad(added, ((0, 0), (1, 0))), axis=1)
+        neighbours = np.minimum(before, _NEIGHBOURS)
+        level = (sums[:, before] - sums[:, before - neighbours]) / np.maximum(neighbours, 1)
+        history.values[own] = self.values[rows] + added
+        history.residuals[own] = self.residuals[rows] + (added - level) / math.sqrt(1.0 + 1.0 / _NEIGHBOURS)
+        history.errors[own] = self.errors[rows]
+        history.ticks[own], history.days[own] = self.ticks[rows], self.days[rows]
+        history.count[own], history._version_ticks[own] = self.count[rows], self._version_ticks[rows]
+        history._estimate(np.arange(len(rows)))
+        return history
 
     def scan(self, rows: Ints) -> Scan:
         """Compare the latest sessions of each row with those before, as steps and drifts of all lengths.

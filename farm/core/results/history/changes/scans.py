@@ -1,6 +1,5 @@
 """Candidates for a change that no version announced: of a series, of a group of series, of a device."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -9,7 +8,8 @@ import numpy as np
 from farm.core.results.history.changes.breaks import Catalog
 from farm.core.results.history.changes.candidates import SHARE_OF_STEP, TOGETHER, CandidateFinder
 from farm.core.results.history.changes.choice import Candidate, Moved
-from farm.core.results.history.changes.device_level.levels import LATEST_OF_DRIFT, SESSIONS, DeviceLevels
+from farm.core.results.history.changes.device_level.beside_level import BesideLevel, is_in_ratio
+from farm.core.results.history.changes.device_level.levels import LATEST_OF_DRIFT, DeviceLevels
 from farm.core.results.history.changes.device_level.wander import Shift
 from farm.core.results.history.changes.differences import Difference, contrasts, pooled
 from farm.core.results.history.changes.groups import (
@@ -21,7 +21,6 @@ from farm.core.results.history.changes.groups import (
     others_of,
     own_steps,
 )
-from farm.core.results.history.changes.noise import Floats
 from farm.core.results.history.changes.points import BASELINE, Cause
 from farm.core.results.history.changes.ratios import RatioHistory, Scan
 
@@ -42,8 +41,8 @@ _SLOW_STEP = 8
 _NEAR_SESSIONS = 3
 #: A program that is new is tested for so many sessions before a device is blamed.
 _PROGRAM_SESSIONS = 5
-#: Usual difference, over series, of how much they and their baseline feel the level of their device.
-_HEAT_IN_RATIO = 0.3
+#: Least scores of a ratio, of its scan and of its change, whose score is high without its baseline's noise.
+_RATIO_SEEMS, _RATIO_MOVED = 2.5, 2.0
 #: The other series of a group move by such a score, and by this share of the one that was found.
 _OTHERS_SCORE = 2.5
 _OTHERS_SHARE = 0.5
@@ -61,6 +60,7 @@ class ScanFinder:
         self._ratios = ratios
         self._levels = levels
         self._finder = finder
+        self._beside_level = BesideLevel(catalog, ratios, levels)
         self.day_by_tick: list[int] = [0]
         #: By the series in whose ratios it shows: the last change without a version.
         self.moved_by_row: dict[int, Moved] = {}
@@ -73,9 +73,12 @@ class ScanFinder:
         """Return the series that moved by themselves."""
         if not rows:
             return []
-        scan = self._ratios.scan(np.array(rows))
-        strong = np.maximum(np.abs(scan.step), np.abs(scan.drift)) >= SCAN
-        return [row for row, is_strong in zip(rows, strong, strict=True) if is_strong]
+        scores = dict(zip(rows, self._ratios.scan(np.array(rows)).strongest, strict=True))
+        seeming = [row for row, score in scores.items() if _RATIO_SEEMS <= score < SCAN]
+        if seeming:
+            steady = self._beside_level.without_baseline_noise(seeming).scan(np.arange(len(seeming)))
+            scores.update(zip(seeming, steady.strongest, strict=True))
+        return [row for row, score in scores.items() if score >= SCAN]
 
     def strong_groups(self, groups: Sequence[Group]) -> list[Group]:
         """Return the groups that may have moved."""
@@ -150,9 +153,23 @@ class ScanFinder:
     def of_row(self, row: int, day: int) -> list[Candidate]:
         """Return the changes that the scan of one series may show: its own, or that of a group."""
         scan = self._ratios.scan(np.array([row]))
-        found = self._scanned(self._ratios, scan, 0, row, [row], day)
+        if scan.strongest[0] >= SCAN:
+            found = self._scanned(self._ratios, scan, 0, row, [row], day)
+        else:
+            found = self._without_baseline_noise(row, day)
         wider = None if found is None else self._wider(found, row)
         return [] if wider is None else [wider]
+
+    def _without_baseline_noise(self, row: int, day: int) -> Candidate | None:
+        """Return what a ratio shows without the noise of its baseline, if it seems to move itself, too."""
+        steady = self._beside_level.without_baseline_noise([row])
+        found = self._scanned(steady, steady.scan(np.array([0])), 0, 0, [row], day)
+        evidence = self._evidence(found, [row]) if found else {}
+        if found is None or row not in evidence:
+            return None
+        own = pooled([evidence[row]])
+        moved = own.z * np.sign(found.size) >= _RATIO_MOVED and is_in_ratio(own.size, found.size)
+        return found if moved else None
 
     def of_groups(self, groups: Sequence[Group], day: int) -> list[Candidate]:
         """Return the changes of these groups of which nearly all series moved."""
@@ -190,7 +207,7 @@ class ScanFinder:
         if abs(z) < SCAN or self._moves_on(rows, z, day, is_slow=is_drift or length >= _SLOW_STEP):
             return None
         length = int(scan.drift_length[place]) if is_drift else history.first_session(at, length)
-        z *= self._share_without_level(history, at, rows, length, is_drift=is_drift)
+        z *= self._beside_level.share_of_score(history, at, rows, length, is_drift=is_drift)
         if abs(z) < SCAN:
             return None
         tick = int(history.ticks[at, -length])
@@ -205,59 +222,6 @@ class ScanFinder:
             threshold=SCAN,
             sessions=length,
         )
-
-    def _share_without_level(
-        self, history: RatioHistory, at: int, rows: Sequence[int], length: int, *, is_drift: bool
-    ) -> float:
-        """Return which share of a score remains where the ratio follows the level of its device.
-
-        Series that feel the heat of their device more or less than their baseline have ratios that move with
-        its level.
-        """
-        if len({self._catalog.series[row].device_row for row in rows}) == 1:
-            parts = [self._sizes_beside_level(history, at, rows, length, is_drift=is_drift)]
-        else:
-            parts = [
-                self._sizes_beside_level(self._ratios, row, [row], length, is_drift=is_drift) for row in rows
-            ]
-        alone, beside, precision = (float(sum(values)) for values in zip(*parts, strict=True))
-        share = min(max(beside / alone, 0.0), 1.0) if alone else 1.0
-        return share * precision / len(parts)
-
-    def _sizes_beside_level(
-        self, history: RatioHistory, at: int, rows: Sequence[int], length: int, *, is_drift: bool
-    ) -> tuple[float, float, float]:
-        """Return the size of a change by least squares alone, and beside what the level explains.
-
-        Third is how precise the one beside the level is, as a share: the less, the more alike both are.
-        """
-        device = self._catalog.series[rows[0]].device_row
-        values, ticks = history.reference(np.array([at]))[0], history.ticks[at]
-        sessions = self._levels.ticks[device]
-        place = np.minimum(np.searchsorted(sessions, ticks), SESSIONS - 1)
-        level = self._level_of_others(rows, device)[place]
-        is_known = ~np.isnan(values) & (sessions[place] == ticks) & ~np.isnan(level)
-        age = np.arange(len(values))[::-1]
-        change = np.maximum(1.0 - age / length, 0.0) if is_drift else np.where(age < length, 1.0, 0.0)
-        design = np.stack([np.ones(len(age)), change, level])[:, is_known]
-        products, observed = design @ design.T, design @ values[is_known]
-        inverse = np.linalg.pinv(products[:2, :2])
-        products[2, 2] += (float(history.scales.sigma[at]) / _HEAT_IN_RATIO) ** 2
-        beside = np.linalg.pinv(products)
-        precision = min(float(inverse[1, 1] / max(beside[1, 1], 1e-12)), 1.0)
-        return (
-            float((inverse @ observed[:2])[1]),
-            float((beside @ observed)[1]),
-            math.sqrt(max(precision, 0.0)),
-        )
-
-    def _level_of_others(self, rows: Sequence[int], device: int) -> Floats:
-        """Return the level of a device by the series that a change of these does not move."""
-        catalog = self._catalog
-        baselines = {catalog.baseline_of(row) for row in rows}
-        others = [r for r in catalog.rows_by_device[device] if r not in rows]
-        unmoved = [r for r in others if r not in baselines] or (others if len(baselines) > 1 else [])
-        return self._levels.block(np.array(unmoved)) if unmoved else np.zeros(SESSIONS)
 
     def _moves_on(self, rows: Sequence[int], z: float, day: int, *, is_slow: bool) -> bool:
         """Return whether half of these series were told to move in this direction not long ago.
