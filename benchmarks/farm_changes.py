@@ -100,6 +100,12 @@ def device_variants(sim: Simulation, size: float) -> None:
     sim.change(Cause.DEVICE, size, lambda c: c.device == device and c.variant != BASELINE, day=sim.when())
 
 
+def device_variant(sim: Simulation, size: float) -> None:
+    """Change one variant of a device, of all networks: its driver lost an operator, say."""
+    device = f"d{sim.random.randrange(sim.farm.devices)}"
+    sim.change(Cause.DEVICE, size, lambda c: (c.device, c.variant) == (device, "v1"), day=sim.when())
+
+
 def drift(sim: Simulation, size: float) -> None:
     """Let one series drift."""
     cell = sim.random.choice([c for c in sim.cells if c.variant != BASELINE])
@@ -209,6 +215,7 @@ CHANGES: tuple[Play, ...] = (
     device_step,
     device_reverted,
     device_variants,
+    device_variant,
     drift,
     drift_device,
     drift_device_variants,

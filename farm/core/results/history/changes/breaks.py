@@ -232,18 +232,15 @@ class Catalog:
             elif not known.is_told:
                 yield known
 
-    def breaks_of(self, row: int) -> list[VersionBreak]:
-        """Return the breaks of a series, the file's first and the method's last: a build may change it."""
-        order = (Cause.FILE, Cause.PROGRAM, Cause.OS, Cause.METHOD)
-        found = [known for known in self._breaks.values() if row in known.tick_by_row]
-        return sorted(found, key=lambda known: order.index(known.cause))
+    def breaks_of(self, rows: Collection[int]) -> list[VersionBreak]:
+        """Return the breaks of most of these series, the file's first and the method's last.
 
-    def breaks_of_most(self, rows: Collection[int]) -> list[VersionBreak]:
-        """Return the breaks of most of these series, the build's and the method's last."""
+        A build may change the method.
+        """
+        order = (Cause.FILE, Cause.PROGRAM, Cause.OS, Cause.METHOD)
         found = [
             known
             for known in self._breaks.values()
             if 2 * sum(row in known.tick_by_row for row in rows) > len(rows)
         ]
-        last = {Cause.OS: 1, Cause.METHOD: 2}
-        return sorted(found, key=lambda known: last.get(known.cause, 0))
+        return sorted(found, key=lambda known: order.index(known.cause))

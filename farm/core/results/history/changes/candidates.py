@@ -74,7 +74,7 @@ class CandidateFinder:
     def _follows(self, known: VersionBreak, row: int, device: int) -> bool:
         later = [
             other.tick_by_row[row]
-            for other in self._catalog.breaks_of(row)
+            for other in self._catalog.breaks_of([row])
             if other.tick_by_row[row] > known.tick_by_row[row]
         ]
         return any(int((self._levels.ticks[device] >= tick).sum()) < _LEAST_AFTER for tick in later)

@@ -20,7 +20,7 @@ _CLIP_OF_MEAN = 4.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Series with ratios of one device, of one baseline, or of one variant or network on several devices."""
+    """Series with ratios: of a device, a variant of it, or a baseline, or of a variant or network of all."""
 
     scope: Mapping[str, str]
     rows: Sequence[int]
@@ -37,6 +37,7 @@ def groups_of(catalog: Catalog, rows: Iterable[int]) -> list[Group]:
         members = _compared(catalog, catalog.rows_by_device[device_row])
         if len({catalog.series[row].group for row in members}) > 1:
             found.append(Group({"device": catalog.devices[device_row]}, members))
+            found += _variants_of_device(catalog, members)
     for key in dict.fromkeys(series.group for series in known):
         members = _compared(catalog, catalog.rows_by_group[key])
         if len(members) > 1:
@@ -56,6 +57,21 @@ def groups_of(catalog: Catalog, rows: Iterable[int]) -> list[Group]:
     return [*found, *(Group({"network": key[0]}, members) for key, members in by_network.items())]
 
 
+def _variants_of_device(catalog: Catalog, members: Sequence[int]) -> list[Group]:
+    """Return the groups of one variant of several networks of a device, as a driver of it may move them."""
+    by_variant: dict[str, list[int]] = {}
+    for row in members:
+        by_variant.setdefault(catalog.series[row].variant, []).append(row)
+    if len(by_variant) < 2:
+        return []
+    device = catalog.series[members[0]].device
+    return [
+        Group({"device": device, "variant": variant}, rows)
+        for variant, rows in by_variant.items()
+        if len({catalog.series[row].group for row in rows}) > 1
+    ]
+
+
 def _compared(catalog: Catalog, rows: Iterable[int]) -> list[int]:
     return [row for row in rows if not catalog.series[row].is_baseline]
 
@@ -63,12 +79,12 @@ def _compared(catalog: Catalog, rows: Iterable[int]) -> list[int]:
 def others_of(catalog: Catalog, group: Group) -> list[int]:
     """Return the series that tell whether a group is a part of what moved.
 
-    Of one variant on all devices: the other variants. Of one baseline: the series of its device that are
-    compared with others.
+    Of one variant on all devices: the other variants. Of one baseline, or one variant of a device: the others
+    of the device.
     """
     if "device" not in group.scope:
         others = catalog.siblings_of(group.rows)
-    elif group.baseline is not None:
+    elif len(group.scope) > 1:
         device_row = catalog.series[group.rows[0]].device_row
         others = _compared(catalog, catalog.rows_by_device[device_row])
     else:

@@ -125,7 +125,7 @@ class ScanFinder:
         )
         if shift.is_drift:
             return [found]
-        for known in catalog.breaks_of_most([row for row, has in zip(members, is_known, strict=True) if has]):
+        for known in catalog.breaks_of([row for row, has in zip(members, is_known, strict=True) if has]):
             first = min(
                 (row for row in members if row in known.tick_by_row), key=known.tick_by_row.__getitem__
             )
@@ -319,13 +319,13 @@ class ScanFinder:
 
     def _explained(self, candidate: Candidate, rows: Sequence[int]) -> Candidate:
         """Return a step with the break that happened at the time as its cause."""
-        row = next(iter(candidate.tick_by_row))
         length = candidate.sessions
-        if self._is_told(rows[0], row, candidate):
+        if self._is_told(rows[0], next(iter(candidate.tick_by_row)), candidate):
             return replace(candidate, is_known=True)
         if candidate.cause is Cause.DRIFT:
             return candidate
-        for known in self._catalog.breaks_of(row):
+        for known in self._catalog.breaks_of(candidate.tick_by_row):
+            row = next(row for row in candidate.tick_by_row if row in known.tick_by_row)
             since = int((self._ratios.ticks[rows[0]] >= known.tick_by_row[row]).sum())
             if not known.is_told and abs(since - length) <= _NEAR_SESSIONS + length // 6:
                 ticks: Mapping[int, int] = {
@@ -342,7 +342,7 @@ class ScanFinder:
             known.is_told
             and known.told_size * candidate.size > 0
             and abs(int((ticks >= known.tick_by_row[row]).sum()) - length) <= _NEAR_SESSIONS + length // 3
-            for known in self._catalog.breaks_of(row)
+            for known in self._catalog.breaks_of([row])
         )
 
 

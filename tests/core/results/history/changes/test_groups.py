@@ -39,6 +39,21 @@ def test_a_step_of_all_variants_of_a_device_is_one_change_and_soon_told(delta: f
     assert len(change.evidence) == 6
 
 
+@pytest.mark.parametrize("file", [(), ((30, "file-2"),)])
+def test_a_step_of_one_variant_of_a_device_is_one_change_whatever_its_files_are(
+    file: tuple[tuple[int, str], ...],
+) -> None:
+    """A new file of one network does not explain the others."""
+    shift = Shift(
+        day=30, delta=0.06, holds_for=lambda device, _, variant: (device, variant) == ("d1", "int8")
+    )
+    versions = {("file", "d1", "n0", "int8"): file}
+    sketch = Sketch(devices=4, networks=3, noise=0.02, shifts=(shift,), versions=versions)
+    (change,) = detect(sketch.points())
+    assert (change.cause, dict(change.scope)) == (Cause.DEVICE, {"device": "d1", "variant": "int8"})
+    assert change.told < FIRST_DAY + 40
+
+
 def test_one_broken_session_of_a_baseline_does_not_hide_it() -> None:
     shift = Shift(day=30, delta=0.05, holds_for=variants_of_a_device)
     broken = {("d1/n1/base", 33): 0.3}
