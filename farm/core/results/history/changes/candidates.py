@@ -1,6 +1,7 @@
 """Candidates for a change: the tests that a new version calls for, over all scopes it may have."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +22,7 @@ from farm.core.results.history.changes.differences import (
 from farm.core.results.history.changes.noise import Floats
 from farm.core.results.history.changes.points import BASELINE, Cause
 from farm.core.results.history.changes.ratios import RatioHistory
+from farm.core.results.history.changes.scopes import Scope, is_in_scope, scopes_of, version_scope
 
 #: Least standard normal scores of planned tests. Several looks are taken, at 2 to 20 sessions.
 PLANNED = 3.5
@@ -31,6 +33,10 @@ PLANNED_NARROW = 4.2
 #: Sessions after a break, in at least one series, and in all of them together.
 _LEAST_AFTER = 2
 _LEAST_AFTER_TOTAL = 3
+#: In absolute times of several devices, of a step that is no larger: a room is hot for a day or two.
+_LEAST_AFTER_OF_ROOM, _MOST_OF_ROOM = 4, 0.075
+#: Of any: so many latest sessions have not come back.
+_HELD = 2
 #: With fewer, or so few before, each may be an outlier: only large steps count, with heavy tails.
 _FEW = 3
 #: Looks end with so many sessions after a break.
@@ -72,10 +78,14 @@ class CandidateFinder:
         return 2 * followed > len(row_by_device)
 
     def _follows(self, known: VersionBreak, row: int, device: int) -> bool:
+        # A ratio moves with its baseline, too.
+        baseline = self._catalog.baseline_of(row)
+        measured = [row] if baseline is None or baseline in known.tick_by_row else [row, baseline]
         later = [
-            other.tick_by_row[row]
-            for other in self._catalog.breaks_of([row])
-            if other.tick_by_row[row] > known.tick_by_row[row]
+            other.tick_by_row[of]
+            for of in measured
+            for other in self._catalog.breaks_of([of])
+            if other.tick_by_row[of] > known.tick_by_row[row]
         ]
         return any(int((self._levels.ticks[device] >= tick).sum()) < _LEAST_AFTER for tick in later)
 
@@ -108,19 +118,19 @@ class CandidateFinder:
             evidence = self._fresh(siblings)
             if evidence:
                 yield from self._candidates(
-                    known, evidence, siblings, is_baseline=True, scopes=self._file_scopes(evidence)
+                    known, evidence, siblings, is_baseline=True, scopes=scopes_of(catalog, known, evidence)
                 )
         evidence = self._fresh(changed)
         if not evidence:
             return
         if known.cause is Cause.FILE:
             evidence = self._beside_level.evidence(evidence, changed)
-        scopes = self._file_scopes(evidence) if known.cause is Cause.FILE else self._scopes(known, evidence)
+        scopes = scopes_of(catalog, known, evidence)
         yield from self._candidates(known, evidence, changed, is_baseline=False, scopes=scopes)
         if known.cause is not Cause.FILE:
             networks = {catalog.series[row].network for row in evidence}
             by_network = [
-                ({**self.version_scope(known), "network": network, "variant": BASELINE}, rows)
+                ({**version_scope(catalog, known), "network": network, "variant": BASELINE}, rows)
                 for network in sorted(networks)
                 if self._all_move_alike(
                     rows := {row: e for row, e in evidence.items() if catalog.series[row].network == network}
@@ -144,58 +154,6 @@ class CandidateFinder:
             return False
         return min(map(abs, sizes)) >= 0.5 * max(map(abs, sizes))
 
-    def version_scope(self, known: VersionBreak) -> dict[str, str]:
-        """Return what all series of a break have: the program, the build, or the device of a method."""
-        match known.cause:
-            case Cause.FILE:
-                return {}
-            case Cause.METHOD:
-                return {"device": self._catalog.series[next(iter(known.tick_by_row))].device}
-        return {str(known.cause): known.version}
-
-    def _file_scopes(
-        self, evidence: Mapping[int, Difference]
-    ) -> list[tuple[dict[str, str], Mapping[int, Difference]]]:
-        any_row = next(iter(evidence))
-        series = self._catalog.series[any_row]
-        whole: list[tuple[dict[str, str], Mapping[int, Difference]]] = [
-            ({"network": series.network, "variant": series.variant}, evidence)
-        ]
-        by_device = self._partition(evidence, lambda row: (self._catalog.series[row].device,))
-        if len(by_device) < 2:
-            return whole
-        return [*whole, *(({"device": device}, rows) for (device,), rows in by_device.items())]
-
-    def _partition(
-        self, evidence: Mapping[int, Difference], key: Callable[[int], tuple[str, ...]]
-    ) -> dict[tuple[str, ...], dict[int, Difference]]:
-        parts: dict[tuple[str, ...], dict[int, Difference]] = {}
-        for row, part in evidence.items():
-            parts.setdefault(key(row), {})[row] = part
-        return parts
-
-    def _scopes(
-        self, known: VersionBreak, evidence: Mapping[int, Difference]
-    ) -> list[tuple[dict[str, str], Mapping[int, Difference]]]:
-        """Return all series of a program, a build or a method, and its parts: networks, variants, devices."""
-        series, version = self._catalog.series, self.version_scope(known)
-        scopes: list[tuple[dict[str, str], Mapping[int, Difference]]] = [(version, evidence)]
-        keys: list[tuple[tuple[str, ...], Callable[[int], tuple[str, ...]]]] = [
-            (("network",), lambda row: (series[row].network,)),
-            (("variant",), lambda row: (series[row].variant,)),
-            (("network", "variant"), lambda row: (series[row].network, series[row].variant)),
-        ]
-        if known.cause is Cause.OS:
-            keys.append((("device",), lambda row: (series[row].device,)))
-        for names, key in keys:
-            parts = self._partition(evidence, key)
-            if len(parts) < 2:
-                continue
-            scopes += [
-                ({**version, **dict(zip(names, values, strict=True))}, rows) for values, rows in parts.items()
-            ]
-        return scopes
-
     def _candidates(
         self,
         known: VersionBreak,
@@ -203,25 +161,27 @@ class CandidateFinder:
         tick_by_row: Mapping[int, int],
         *,
         is_baseline: bool,
-        scopes: Iterable[tuple[dict[str, str], Mapping[int, Difference]]],
+        scopes: Iterable[Scope],
     ) -> Iterable[Candidate]:
         sign = -1.0 if is_baseline else 1.0
         # Series of a scope without sessions that can be compared belong to it, too.
         unknown = tick_by_row.keys() - evidence.keys()
         for place, (scope, rows) in enumerate(scopes):
             is_whole = place == 0 and not (is_baseline and known.cause is not Cause.FILE)
+            if min(part.after for part in rows.values()) > _MOST_AFTER:
+                continue
             has_one_baseline = len({self._catalog.series[row].group for row in rows}) == 1
             least_sure = 1
             if has_one_baseline and not (is_whole and self._is_alone(rows)):
                 least_sure = _LEAST_AFTER
             is_one = len(rows) == 1 or (is_baseline and has_one_baseline)
             mean = self._mean(rows, tick_by_row, is_one=is_one, least_sure=least_sure)
-            if mean is None:
+            if mean is None or not self._is_shared(rows, mean):
                 continue
             changed = {
                 row: tick
                 for row, tick in tick_by_row.items()
-                if row in rows or (row in unknown and self._is_in_scope(row, scope))
+                if row in rows or (row in unknown and is_in_scope(self._catalog, row, scope))
             }
             if is_baseline:
                 changed = {
@@ -271,6 +231,17 @@ class CandidateFinder:
                 return pooled([replace(part, degrees=FEW_DEGREES) for part in self.by_group(whole)])
         return None if is_early else pooled(self.by_group(rows))
 
+    def _is_shared(self, rows: Mapping[int, Difference], mean: Pooled) -> bool:
+        """Return whether a scope may have moved without the baseline's series that show most of it, too."""
+        parts = self.by_group(rows)
+        if len(parts) < 2:
+            return True
+        shown = [part.size * mean.size / (part.variance + 1e-6) for part in parts]
+        del parts[shown.index(max(shown))]
+        rest = pooled(parts)
+        most = math.copysign(rest.size, rest.size * mean.size) + 1.0 / math.sqrt(rest.precision)
+        return most >= SHARE_OF_STEP * abs(mean.size)
+
     def _is_alone(self, rows: Collection[int]) -> bool:
         """Return whether no other device measures what these series are: none can be compared with them.
 
@@ -278,13 +249,6 @@ class CandidateFinder:
         """
         slots = {self._catalog.series[row].slot for row in rows}
         return all(row in rows for slot in slots for row in self._catalog.rows_by_slot[slot])
-
-    def _is_in_scope(self, row: int, scope: Mapping[str, str]) -> bool:
-        series = self._catalog.series[row]
-        parts = {"device": series.device, "network": series.network}
-        if scope.get("variant") != BASELINE:
-            parts["variant"] = series.variant
-        return all(scope.get(key, value) == value for key, value in parts.items())
 
     def ratios_stayed(self, tick_by_row: Mapping[int, int], size: float) -> bool:
         """Return whether the ratios to the baselines stayed, as they do where everything moves by a size."""
@@ -316,19 +280,26 @@ class CandidateFinder:
         if not parts:
             return
         may_be_outlier = len(rows) == 1 and not self._is_alone(rows)
-        if max(p.after for p in parts.values()) < _LEAST_AFTER and (
-            may_be_outlier or not is_sure([p.size for p in parts.values()])
-        ):
+        latest = max(p.after for p in parts.values())
+        if latest < _LEAST_AFTER and (may_be_outlier or not is_sure([p.size for p in parts.values()])):
             return
         mean = pooled(list(parts.values()))
         z, size = mean.z, mean.size
+        held = []
         for device in parts:
+            latest_steps = levels.own_steps(np.array(by_device[device]), device, ticks[device], newest=_HELD)
+            held.append(float(np.nanmedian(latest_steps)))
             own = self._own_steps(by_device[device], device, ticks[device])
             if len(parts) == 1:
                 own = _beside_others(own, size)
             moved += int((np.sign(size) * own >= SHARE_OF_STEP * abs(size)).sum())
             counted += len(own)
-        version = self.version_scope(known)
+        if len(parts) > 1 and (
+            (latest < _LEAST_AFTER_OF_ROOM and abs(size) < _MOST_OF_ROOM)
+            or np.mean(held) * np.sign(size) < _RATIOS_MOVED * abs(size)
+        ):
+            return
+        version = version_scope(catalog, known)
         if known.cause is Cause.FILE:
             first = catalog.series[rows[0]]
             version = {"network": first.network, "variant": first.variant}
@@ -358,7 +329,11 @@ class CandidateFinder:
             )
 
         changed = {row: known.tick_by_row[row] for device in parts for row in by_device[device]}
-        if moved >= TOGETHER * counted and self.ratios_stayed(changed, size):
+        if (
+            moved >= TOGETHER * counted
+            and self.ratios_stayed(changed, size)
+            and not levels.room_moved({device: ticks[device] for device in parts}, size)
+        ):
             yield candidate(version, parts, z, size, PLANNED_ABSOLUTE if len(parts) > 1 else PLANNED)
         if len(parts) > 1 and known.cause is Cause.OS:
             for device, part in parts.items():
@@ -368,6 +343,7 @@ class CandidateFinder:
                 if (
                     part.after > _LEAST_AFTER
                     and (np.sign(size) * own >= SHARE_OF_STEP * abs(size)).mean() >= TOGETHER
+                    and not levels.room_moved({device: ticks[device]}, size)
                     and self.ratios_stayed({row: known.tick_by_row[row] for row in by_device[device]}, size)
                 ):
                     scope = {**version, "device": catalog.devices[device]}

@@ -23,6 +23,7 @@ from farm.core.results.history.changes.groups import (
 )
 from farm.core.results.history.changes.points import BASELINE, Cause
 from farm.core.results.history.changes.ratios import RatioHistory, Scan
+from farm.core.results.history.changes.scopes import version_scope
 
 #: Least scores of a scan: so high, because each session of each series or device is a look.
 SCAN = 4.7
@@ -111,7 +112,11 @@ class ScanFinder:
         moved &= ~np.array([self._is_told_at(row, device, tick, size) for row in members])
         ticks = dict.fromkeys(members, tick)
         is_all = is_known.any() and moved[is_known].mean() >= TOGETHER
-        if not is_all or not self._finder.ratios_stayed(ticks, size):
+        if (
+            not is_all
+            or not self._finder.ratios_stayed(ticks, size)
+            or levels.room_moved({device: tick}, size)
+        ):
             return []
         found = Candidate(
             cause=Cause.DRIFT if shift.is_drift else Cause.DEVICE,
@@ -135,7 +140,7 @@ class ScanFinder:
             if known.is_told and known.told_size * size > 0:
                 return [replace(found, is_known=True)]
             if known.cause in (Cause.OS, Cause.METHOD) and not known.is_told:
-                scope, day = self._finder.version_scope(known), known.day_by_row[first]
+                scope, day = version_scope(catalog, known), known.day_by_row[first]
                 return [replace(found, cause=known.cause, scope=scope, day=day, break_=known)]
             if known.cause is Cause.PROGRAM and not known.is_told and since < _PROGRAM_SESSIONS:
                 return []

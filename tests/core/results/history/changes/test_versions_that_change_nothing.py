@@ -1,0 +1,60 @@
+"""Versions that change nothing are not blamed for what happens at the same time."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from farm.core.results.history.changes.detect import detect
+from farm.core.results.history.changes.points import BASELINE, Cause
+from tests.core.results.history.changes.histories import Shift, Sketch
+
+DAY = 30
+Versions = Mapping[tuple[str, str, str, str], tuple[tuple[int, str], ...]]
+PROGRAM: Versions = {("program", "", "", ""): ((DAY, "program-2"),)}
+BUILD: Versions = {("os", device, "", ""): ((DAY, "os-2"),) for device in ("d0", "d1")}
+
+
+def hot_room(days: int) -> tuple[Shift, ...]:
+    def everywhere(device: str, network: str, variant: str) -> bool:
+        return True
+
+    return (
+        Shift(day=DAY, delta=0.06, holds_for=everywhere),
+        Shift(day=DAY + days, delta=-0.06, holds_for=everywhere),
+    )
+
+
+@pytest.mark.parametrize(("versions", "days"), [(PROGRAM, 2), (BUILD, 2), (BUILD, 12)])
+def test_a_version_is_not_blamed_for_a_room_that_grew_hot(versions: Versions, days: int) -> None:
+    """Of a program that all devices got, nothing tells a room that stays hot: see what detection misses."""
+    sketch = Sketch(devices=7, days=70, wander=0.006, shifts=hot_room(days), versions=versions)
+    assert detect(sketch.points()) == []
+
+
+def test_a_build_that_slows_its_devices_down_is_told_beside_others_that_stay() -> None:
+    slow = Shift(day=DAY, delta=0.06, holds_for=lambda device, network, variant: device in ("d0", "d1"))
+    (change,) = detect(Sketch(devices=7, days=70, wander=0.006, shifts=(slow,), versions=BUILD).points())
+    assert (change.cause, dict(change.scope)) == (Cause.OS, {"os": "os-2"})
+
+
+@pytest.mark.parametrize("devices", [3, 6])
+def test_a_file_of_all_devices_is_not_blamed_for_what_one_of_them_shows(devices: int) -> None:
+    """By the mean of all, the file would be some percent slower."""
+    one = Shift(day=DAY, delta=0.18, holds_for=lambda *series: series == ("d1", "n0", "int8"))
+    versions = {("file", "", "n0", "int8"): ((DAY, "file-2"),)}
+    told = detect(Sketch(devices=devices, days=50, shifts=(one,), versions=versions, seed=2).points())
+    assert [change.series for change in told] == ["d1/n0/int8"]
+
+
+def test_a_file_whose_baseline_gets_another_one_on_the_next_day_waits_for_it() -> None:
+    """The first two sessions of the file have one of the other."""
+    slow = Shift(day=DAY + 1, delta=0.05, holds_for=lambda device, _, variant: variant == BASELINE)
+    versions = {
+        ("file", "", "n0", "int8"): ((DAY, "file-2"),),
+        ("file", "", "", BASELINE): ((DAY + 1, "file-2"),),
+    }
+    sketch = Sketch(devices=6, networks=1, days=60, noise=0.006, shifts=(slow,), versions=versions)
+    changes = detect(sketch.points())
+    assert [(change.cause, dict(change.scope)) for change in changes] == [
+        (Cause.FILE, {"network": "n0", "variant": BASELINE})
+    ]
