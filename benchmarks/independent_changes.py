@@ -18,8 +18,8 @@ _QUIET = 0.2
 #: Between changes that touch the same series: two that are closer are one to whoever reads the series.
 _APART_DAYS = 21
 _SESSIONS_BEFORE, _SESSIONS_AFTER = 10, 8
-#: Series that a change reaches differ in how much it is to them.
-_SPREAD = 0.15
+#: Series that a change reaches differ in how much it is to them: by less than would be a change of its own.
+_SPREAD = 0.03
 _TRIES = 60
 #: Quiet versions give way to one that changes something: else it would be a matter of luck which is blamed.
 _REPLACES_DAYS = 15

@@ -4,10 +4,10 @@
 
 Each history is one farm (`independent_farm.py`) with none or some changes (`independent_changes.py`), as the
 CSV (`independent_points.py`) that `farm history detect` reads, and is scored by `independent_score.py`, which
-says what counts as right. History k has the seed SEED + k; `--write FOLDER` keeps its points. With `-v`,
-each change that is missed and each that is wrong is printed. Of the first histories (`--ahead N`), the points
-up to each day on which a change was told are read again: what is told by then must be the same. The first
-one is also read by the command itself.
+says what counts as right. History k has the seed SEED + k; `--keep FOLDER` keeps its points and what was told
+of them. With `-v`, each change that is missed and each that is wrong is printed. Of the first histories
+(`--ahead N`), the points up to each day on which a change was told are read again: what is told by then must
+be the same. The first one is also read by the command itself.
 """
 
 import argparse
@@ -165,7 +165,7 @@ def main() -> None:
     parser.add_argument(
         "--ahead", type=int, default=3, metavar="N", help="histories whose promises are checked"
     )
-    parser.add_argument("--write", type=Path, metavar="FOLDER", help="keep the points of each history here")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="for points and what was told of them")
     arguments = parser.parse_args()
     scores = []
     seeds = range(arguments.seed, arguments.seed + arguments.count)
@@ -181,9 +181,10 @@ def main() -> None:
         )
         if arguments.verbose:
             print("".join(f"{line}\n" for line in details(result)), end="", flush=True)
-        if arguments.write is not None:
-            arguments.write.mkdir(parents=True, exist_ok=True)
-            (arguments.write / f"{result.seed}.csv").write_text(simulated.csv(), encoding="utf-8")
+        if arguments.keep is not None:
+            arguments.keep.mkdir(parents=True, exist_ok=True)
+            (arguments.keep / f"{result.seed}.csv").write_text(simulated.csv(), encoding="utf-8")
+            (arguments.keep / f"{result.seed}.json").write_text(json.dumps(told), encoding="utf-8")
         if number == 0:
             agrees = told_by_command(simulated.csv()) == told
             print(f"  the command prints {'the same' if agrees else 'SOMETHING ELSE'}")

@@ -4,8 +4,9 @@ A told change is right if a true one, not yet matched, has
 
 - its direction;
 - its series: the scope holds most of the series that the change reached while they were measured, and most of
-  what it holds has the change. A scope that is just the program or build that came with the change names it,
-  too, where only one variant of what it runs changed;
+  what it holds has the change. Scopes have no key for a harness, so series of others do not count. A scope
+  that is just the program or build that came with the change names it, too, where only one variant of what it
+  runs changed;
 - its day: a step's within a week of the days its series show it first (noise may move it, sessions may be
   missing, and a build comes to phones over days); a drift's from two weeks before its begin to two weeks
   after its end, as a slope has no day;
@@ -39,6 +40,7 @@ class Judgement(StrEnum):
     DIRECTION = "wrong direction"
     DAY = "wrong day"
     PEEKS = "told before it was seen"
+    PART = "a lesser part of its series"
     SCOPE = "wrong series"
     NOTHING = "nothing changed"
 
@@ -169,7 +171,9 @@ def _worth(told: Told, held: set[str], true: ShownChange, is_matched: bool) -> J
         flaws.append(Judgement.SCOPE)
     if not flaws:
         return Judgement.REPEATED if is_matched else Judgement.RIGHT
-    return flaws[0] if len(flaws) == 1 and held & true.carriers else Judgement.NOTHING
+    if len(flaws) > 1 or not held & true.carriers:
+        return Judgement.NOTHING
+    return Judgement.PART if flaws == [Judgement.SCOPE] and held <= true.carriers else flaws[0]
 
 
 def _days(true: ShownChange) -> tuple[int, int]:
@@ -183,7 +187,9 @@ def _is_about(told: Told, held: set[str], true: ShownChange) -> bool:
     if len(held & true.series) <= len(true.series) / 2:
         return False
     names_version = bool(true.change.version) and dict(told.scope) == dict(true.change.version)
-    return names_version or len(held & true.carriers) > len(held) / 2
+    harnesses = {cell.harness for _, cell in true.change.course_by_series}
+    of_harness = {name for name in held if name.rpartition("/")[2] in harnesses}
+    return names_version or len(held & true.carriers) > len(of_harness) / 2
 
 
 def _held(told: Told, series_by_value: Mapping[tuple[str, str], set[str]]) -> set[str]:
