@@ -218,7 +218,7 @@ class Catalog:
         # The build of another model is no version before that others skipped: some series has to have had it.
         if before is not None:
             before.left_by.add(row)
-            if known.previous is None and 0 < known.day - before.day <= ROLLOUT_DAYS:
+            if known.previous is None and 0 < known.day - before.day <= before.open_days:
                 known.previous = before
         known.tick_by_row[row] = tick
         known.day_by_row[row] = day

@@ -156,3 +156,18 @@ def test_of_a_build_that_all_devices_get_the_control_level_explains_what_only_on
     versions = FIXED | {("os", "", "", ""): ((DAY, "os-2"),)}
     (change,) = detect(Sketch(shifts=(moved_with_level(0.1),), versions=versions).points())
     assert (change.cause, change.version) == (Cause.METHOD, "fixed")
+
+
+def test_a_device_that_was_away_for_weeks_skips_a_version_whose_change_was_told() -> None:
+    """It comes back with the next one, which changed nothing."""
+    slower = Shift(day=DAY, delta=0.08, holds_for=lambda device, network, variant: variant == "int8")
+    sketch = Sketch(
+        devices=4,
+        networks=1,
+        days=80,
+        shifts=(slower,),
+        versions={("file", "", "n0", "int8"): ((DAY, "file-2"), (DAY + 30, "file-3"))},
+        skips=lambda device, day: device == "d3" and DAY - 3 <= day < DAY + 33,
+    )
+    (change,) = detect(sketch.points())
+    assert (change.cause, change.day) == (Cause.FILE, FIRST_DAY + DAY)
