@@ -139,10 +139,9 @@ class CandidateFinder:
             yield from self._candidates(known, evidence, changed, is_baseline=True, scopes=by_network)
 
     def _fresh(self, tick_by_row: Mapping[int, int]) -> dict[int, Difference]:
+        """Return what series show of their new version, if it is new to half of them: else it was tested."""
         evidence = self.evidence(tick_by_row)
-        if not evidence or min(part.after for part in evidence.values()) > _MOST_AFTER:
-            return {}
-        return evidence
+        return evidence if _are_most_fresh([part.after for part in evidence.values()]) else {}
 
     def _all_move_alike(self, evidence: Mapping[int, Difference]) -> bool:
         """Return whether two or more variants of a network moved by the same, which one baseline does."""
@@ -270,8 +269,13 @@ class CandidateFinder:
         ticks: dict[int, int] = {}
         moved, counted = 0, 0
         for device, members in by_device.items():
-            tick = ticks[device] = min(known.tick_by_row[row] for row in members)
-            if int((levels.ticks[device] >= tick).sum()) > _MOST_AFTER:
+            ticks[device] = min(known.tick_by_row[row] for row in members)
+        afters = {device: int((levels.ticks[device] >= tick).sum()) for device, tick in ticks.items()}
+        if not _are_most_fresh(afters.values()):
+            return
+        for device, members in by_device.items():
+            tick = ticks[device]
+            if afters[device] > _MOST_AFTER:
                 continue
             others = [row for row in catalog.rows_by_device[device] if row not in known.tick_by_row]
             part = levels.planned(device, tick, np.array(members), np.array(others, dtype=np.int64))
@@ -353,6 +357,11 @@ class CandidateFinder:
         """Return how far series of a device moved, those of which it is known."""
         own = self._levels.own_steps(np.array(rows), device, tick)
         return own[~np.isnan(own)]
+
+
+def _are_most_fresh(afters: Collection[int]) -> bool:
+    """Return whether half of what has a new version has it for so few sessions that it is looked at."""
+    return bool(afters) and 2 * sum(after <= _MOST_AFTER for after in afters) >= len(afters)
 
 
 def _beside_others(own: Floats, step: float) -> Floats:

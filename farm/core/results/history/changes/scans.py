@@ -141,6 +141,9 @@ class ScanFinder:
                 return [replace(found, is_known=True)]
             if known.cause in (Cause.OS, Cause.METHOD) and not known.is_told:
                 scope, day = version_scope(catalog, known), known.day_by_row[first]
+                if not known.tick_by_row.keys() <= ticks.keys():
+                    # The step is that of one device, whatever others got the build.
+                    scope |= found.scope
                 return [replace(found, cause=known.cause, scope=scope, day=day, break_=known)]
             if known.cause is Cause.PROGRAM and not known.is_told and since < _PROGRAM_SESSIONS:
                 return []

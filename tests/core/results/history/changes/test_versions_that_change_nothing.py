@@ -58,3 +58,22 @@ def test_a_file_whose_baseline_gets_another_one_on_the_next_day_waits_for_it() -
     assert [(change.cause, dict(change.scope)) for change in changes] == [
         (Cause.FILE, {"network": "n0", "variant": BASELINE})
     ]
+
+
+def test_a_file_is_not_tested_for_as_long_as_one_device_is_seldom_measured() -> None:
+    """What is kept of the others would end with two sessions before the file, of which both are broken."""
+    sketch = Sketch(
+        devices=4,
+        days=112,
+        versions={("file", "", "n0", "int8"): ((DAY, "file-2"),)},
+        skips=lambda device, day: device == "d3" and day >= DAY - 2 and day % 4 > 0,
+        broken={("d0/n0/int8", day): -0.12 for day in (DAY - 2, DAY - 1)},
+    )
+    assert detect(sketch.points()) == []
+
+
+def test_a_step_of_one_device_near_a_build_that_others_got_is_not_one_of_the_others() -> None:
+    slow = Shift(day=DAY + 3, delta=0.1, holds_for=lambda device, network, variant: device == "d0")
+    versions = {("os", "", "", ""): ((DAY, "os-2"),)}
+    told = detect(Sketch(devices=5, days=60, wander=0.006, shifts=(slow,), versions=versions).points())
+    assert [change.scope.get("device") for change in told] == ["d0"]
