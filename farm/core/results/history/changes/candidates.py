@@ -360,7 +360,7 @@ class CandidateFinder:
 
 
 def _are_most_fresh(afters: Collection[int]) -> bool:
-    """Return whether half of what has a new version has it for so few sessions that it is looked at."""
+    """Return whether half of what has a new version has it for few sessions enough that it is tested."""
     return bool(afters) and 2 * sum(after <= _MOST_AFTER for after in afters) >= len(afters)
 
 
