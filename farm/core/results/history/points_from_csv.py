@@ -198,9 +198,10 @@ def _logarithm(cells: Mapping[str, str], name: str, line: int) -> float:
 
 def _standard_error(cells: Mapping[str, str], name: str, line: int) -> float:
     value = _number(cells, name, line)
-    if value < 0:
+    if value < 0 or math.isinf(value):
         raise InvalidInput(
-            f"line {line}: {name} is {cells[name]}", hint="standard errors are not negative; empty if unknown"
+            f"line {line}: {name} is {cells[name]}",
+            hint="standard errors are finite and not negative; empty if unknown",
         )
     return value
 
@@ -216,7 +217,7 @@ def _number(cells: Mapping[str, str], name: str, line: int) -> float:
             f"line {line}: {name} is {cell!r}, not a number",
             hint="natural logarithms, such as -0.0513; an empty cell for a value that does not exist",
         ) from None
-    return value if math.isfinite(value) else math.nan
+    return value
 
 
 def _day(cell: str, line: int) -> int:
