@@ -239,11 +239,11 @@ def list_speedups(
         limit: so many at most, and fewer where a matrix has many rounds.
 
     Raises:
-        NotFound: there is no such matrix, device, model, baseline or candidate.
+        NotFound: there is no such matrix, or was none then, or no such device, model, baseline or candidate.
         InvalidInput: several devices begin so, or several baselines are named so.
     """
     among = candidate_filter(connection, device=device, model=model)
-    matrix = get_matrix(connection, matrix_id)
+    matrix = get_matrix(connection, matrix_id, at=at)
     as_known_at(connection, at)
     behind = -1 if after is None else _candidate(connection, matrix_id, after).index
     size = min(limit, first_page_size(matrix))

@@ -145,16 +145,19 @@ def cell_ids(connection: Connection, matrix_id: MatrixId, indexes: Collection[in
     return {row.cell_index: row.cell_id for row in connection.execute(query)}
 
 
-def get_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix:
+def get_matrix(connection: Connection, matrix_id: MatrixId, *, at: datetime | None = None) -> Matrix:
     """Return a matrix by its id.
 
     Raises:
-        NotFound: there is none.
+        NotFound: there is none, or was none at a time.
     """
     query = sa.select(matrices).where(matrices.c.matrix_id == matrix_id)
     matrix = find_record(connection, Matrix, query)
     if matrix is None:
         raise NotFound(f"there is no matrix {matrix_id}", hint="`farm matrix list` shows them all")
+    if at is not None and at < matrix.created_at:
+        hint = f"it was submitted on {matrix.created_at:%Y-%m-%d %H:%M} UTC: ask for a later time"
+        raise NotFound(f"matrix {matrix_id} did not exist yet at that time", hint=hint)
     return matrix
 
 

@@ -57,6 +57,8 @@ def test_what_was_known_before_a_retraction_is_the_answer_as_of_then(farm: FarmR
     assert farm.read(list_latest_speedups) == []
     assert farm.read(list_latest_speedups, at=before) == known
     assert farm.read(list_speedups, first, at=before) == known
+    with pytest.raises(NotFound, match=f"matrix {first} did not exist yet at that time"):
+        farm.read(list_speedups, first, at=before - timedelta(days=1))
     assert farm.read(list_latest_speedups, at=farm.clock.now()) == []
     retract(farm, matrix_id=first, undo=True)
     assert farm.read(list_latest_speedups) == known
