@@ -155,7 +155,10 @@ def _check_possible(connection: Connection, number: _Number) -> None:
         manifest = variant.manifest
         if variant.expired_at is not None:
             command = build_command(manifest.model, manifest.recipe)
-            hint = f"`{command}` sends one: with the same digest it is the same file"
+            hint = (
+                f"`farm variant add FILE` sends a copy, `{command}` builds one: with the same digest it is "
+                "the same file"
+            )
             raise ArtifactExpired(
                 f"the file of {variant.name} ({manifest.digest[:_DIGEST_SHOWN]})"
                 f" was deleted on {variant.expired_at:%Y-%m-%d}",

@@ -239,3 +239,4 @@ def test_a_deleted_file_is_named_with_the_command_that_sends_it_again(farm: Farm
     with pytest.raises(ArtifactExpired, match="the file of mobilenet_v2/int8-core/torchscript") as refused:
         again(farm, attempt_id)
     assert "farm variant build mobilenet_v2" in refused.value.hint
+    assert "farm variant add FILE" in refused.value.hint
