@@ -7,7 +7,7 @@ from farm.cli.files.local_variants import manifest_of_file
 from farm.cli.files.variant import select_variant
 from farm.cli.run.model_file import has_own_name, named_variant
 from farm.client.farm_client import FarmClient
-from farm.core.errors import InvalidInput, NotFound
+from farm.core.errors import FarmError, InvalidInput, NotFound
 from farm.core.models.variant import DIGEST_SHOWN, Variant, named_by_digest
 
 
@@ -40,7 +40,7 @@ def listed_versions(views: Sequence[Variant], file: Path, good: str, bad: str) -
 
     Raises:
         NotFound: there is no such variant as the good or the bad one.
-        InvalidInput: a line names none, or one that is there before; or an end is not in the file.
+        InvalidInput: lines name none, or one that is there before; or an end is not in the file.
     """
     hint = "it has a name or digest on each line"
     try:
@@ -50,17 +50,24 @@ def listed_versions(views: Sequence[Variant], file: Path, good: str, bad: str) -
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{file} is no text file (UTF-8)", hint=hint) from error
     versions: list[Variant] = []
+    unknown: dict[int, FarmError] = {}
     for number, line in enumerate(lines, start=1):
         if not (word := line.partition("#")[0].strip()):
             continue
         try:
             version = find_version(views, word)
         except (NotFound, InvalidInput) as error:
-            raise InvalidInput(f"{file}, line {number}: {error.message}", hint=error.hint) from error
+            unknown[number] = error
+            continue
         if any(version.manifest.digest == other.manifest.digest for other in versions):
             hint = "each version is there once: a search needs one change, and no way back"
             raise InvalidInput(f"{file}, line {number}: {word} is there before", hint=hint)
         versions.append(version)
+    if unknown:
+        told = "; ".join(f"line {number}: {error.message}" for number, error in unknown.items())
+        first, *others = unknown.values()
+        hint = "`farm variant add FILE` registers a file; `farm variant list --all` has all versions"
+        raise InvalidInput(f"{file}, {told}", hint=hint if others else first.hint)
     return versions_between(versions, find_version(views, good), find_version(views, bad))
 
 

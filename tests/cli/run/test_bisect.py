@@ -294,6 +294,10 @@ def test_what_cannot_be_searched_is_refused_with_what_can(
     ends = ("--good", digests[0], "--bad", digests[2], "--versions", file)
     file.write_text(f"{digests[0]}\nnothing\n")
     assert "line 2: there is no variant" in refused(capsys, *ends)
+    file.write_text(f"{digests[0]}\n{unknown}\nnothing\n")
+    words = refused(capsys, *ends)
+    assert f"line 2: {unknown}: the farm does not have this file; line 3: there is no variant" in words
+    assert "`farm variant add FILE`" in words
     file.write_text(f"{digests[0]}\n{digests[0]}\n")
     assert "is there before" in refused(capsys, *ends)
     file.write_text(f"{digests[0]}\n")
