@@ -317,7 +317,7 @@ def follow_to_end(farm: FarmClient, matrix_id: MatrixId, options: ResultOptions)
     code = exit_code_of(view, allow_missing=options.allow_missing or gate is not None)
     if gate is None or judged is None:
         return code
-    print_gate(gate, judged, can_decide=options.can_decide)
+    print_gate(gate, judged, can_decide=options.can_decide, matrix=view)
     if options.summary is not None:
         write_summary(judged, options.summary)
     is_final = judged.outcome in (GateOutcome.SLOWER, GateOutcome.NOT_MEASURED)

@@ -12,6 +12,7 @@ import typer
 
 from farm.cli.shell.extras import require_module
 from farm.cli.shell.output import print_notice, print_unchanged
+from farm.core.base.ids import CellId
 from farm.core.base.units import ratio_text, share_of_percent
 from farm.core.errors import FarmUnreachable, InvalidInput
 from farm.core.matrices.matrix import MAX_ROUNDS, USUAL_ROUNDS, RejectionKind
@@ -152,6 +153,7 @@ def judge(
     further = [rounds for rounds in undecided if rounds is not None]
     rejected = () if matrix is None else matrix.rejected_list
     not_run = [rejection.kind for rejection in rejected if rejection.kind is not RejectionKind.EXCLUDED]
+    problems = {} if matrix is None else _problems(matrix)
     if outcome is GateOutcome.PASSED and not all(kind.wants_file and allow_missing for kind in not_run):
         outcome = GateOutcome.UNDECIDED
     return GateView(
@@ -163,23 +165,62 @@ def judge(
         not_run=len(not_run),
         further_rounds=max(further, default=0) if len(further) == len(undecided) else None,
         rows=tuple(
-            GateRowView.of(row, view, cell_id=view.cell_id) for row, view in zip(rows, asked, strict=True)
+            GateRowView.of(
+                row,
+                view,
+                cell_id=view.cell_id,
+                problem=problems.get(view.cell_id) or problems.get(view.baseline_cell_id),
+            )
+            for row, view in zip(rows, asked, strict=True)
         ),
     )
 
 
-def print_gate(gate: Gate, view: GateView, *, can_decide: bool = False) -> None:
-    """Print what a gate says: the rows that do not pass, and the whole."""
+def _problems(matrix: MatrixView) -> dict[CellId, str]:
+    """Return the most frequent problem of each cell that has no time."""
+    return {
+        cell.cell_id: max(cell.problems, key=cell.problems.__getitem__)
+        for cell in matrix.cell_list
+        if cell.value_ns is None and cell.problems
+    }
+
+
+def print_gate(
+    gate: Gate, view: GateView, *, can_decide: bool = False, matrix: MatrixView | None = None
+) -> None:
+    """Print what a gate says: the rows that do not pass, and the whole.
+
+    Args:
+        gate: what is asked.
+        view: what it says.
+        can_decide: the matrix was submitted without `--decide`.
+        matrix: whose bound of rounds is named where it grew.
+    """
     for row in view.rows:
         if row.outcome is not GateOutcome.PASSED:
             print_notice(f"gate {gate}: {row.candidate} on {device_name(row)}: {_row_text(row, view.margin)}")
     is_open = view.outcome is GateOutcome.UNDECIDED and view.further_rounds
-    print_notice(f"gate {gate}: {whole_text(view)}{'; --decide adds them' if can_decide and is_open else ''}")
+    more = _more_rounds_text(matrix, can_decide=can_decide) if is_open else ""
+    print_notice(f"gate {gate}: {whole_text(view)}{more}")
+
+
+def _more_rounds_text(matrix: MatrixView | None, *, can_decide: bool) -> str:
+    """Return how to measure further rounds; empty where no option or bound says it."""
+    if can_decide:
+        return "; --decide adds them"
+    if matrix is None or matrix.max_rounds == matrix.rounds:
+        return ""
+    if matrix.max_rounds == MAX_ROUNDS:
+        return f"; {MAX_ROUNDS} rounds are the most that a matrix may have"
+    return (
+        f"; at most {matrix.max_rounds} rounds were allowed: measure again with --rounds {_AT_MOST}, or with "
+        f"at_most: {MAX_ROUNDS} in the matrix"
+    )
 
 
 def _row_text(row: GateRowView, margin: float) -> str:
     if row.outcome is GateOutcome.NOT_MEASURED:
-        return "not measured"
+        return f"not measured{f': {row.problem}' if row.problem else ''}"
     allowed = ratio_text(1 / (1 + margin))
     interval = speedup_text(row.speedup, row.ci_low, row.ci_high)
     if row.outcome is GateOutcome.SLOWER:
@@ -259,7 +300,9 @@ def _summary_row(row: GateRowView, margin: float) -> str:
     speedup, _, interval = speedup_text(row.speedup, row.ci_low, row.ci_high).partition(", ")
     is_undecided = row.outcome is GateOutcome.UNDECIDED
     further = further_text(row.further_rounds, has_interval=row.ci_low is not None) if is_undecided else ""
-    answer = ", ".join(filter(None, [row.outcome.replace("_", " "), _near_slower_text(row, margin), further]))
+    answer = ", ".join(
+        filter(None, [row.outcome.replace("_", " "), _near_slower_text(row, margin), further, row.problem])
+    )
     cells = (device_name(row), row.candidate, row.baseline, speedup, interval, str(row.rounds), answer)
     return f"| {' | '.join(map(_escaped, cells))} |"
 

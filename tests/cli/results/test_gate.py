@@ -15,6 +15,7 @@ from farm.cli.results.gate import (
     summary_text,
     write_summary,
 )
+from farm.core.base.ids import CellId
 from farm.core.errors import InvalidInput
 from farm.core.matrices.matrix import RejectionKind
 from farm.core.matrices.rounds import SequentialRounds
@@ -154,6 +155,38 @@ def test_an_undecided_gate_says_how_many_rounds_would_decide(capsys: pytest.Capt
     assert told[0].startswith(
         "gate not-slower=3%: int8|core on phone-1: undecided: 0.980x, 0.960x to 1.000x, "
     )
+
+
+@pytest.mark.parametrize(
+    ("bounds", "told"),
+    [
+        ((5, 40), "at most 40 rounds were allowed: measure again with --rounds 40, or with at_most: 100 in"),
+        ((40, 100), "would decide; 100 rounds are the most that a matrix may have"),
+        ((10, 10), "further rounds would decide\n"),
+    ],
+)
+def test_a_gate_that_had_all_its_rounds_says_how_to_have_more(
+    bounds: tuple[int, int], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rounds, max_rounds = bounds
+    matrix = matrix_view(rounds=rounds, max_rounds=max_rounds)
+    print_gate(GATE, judge(GATE, [OPEN]), matrix=matrix)
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("crashed", ["candidate", "baseline"])
+def test_a_gate_without_any_measurement_says_why(crashed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    why = "failed: program crashed (exit code 134, SIGABRT)"
+    other = {"disturbed: too hot": 1}
+    cells = matrix_view().cell_list
+    broken = cells[0].model_copy(update={"value_ns": None, "problems": {**other, why: 5}})
+    timed = cells[0].model_copy(update={"cell_id": CellId(99), "value_ns": 1e6, "problems": other})
+    key = "cell_id" if crashed == "candidate" else "baseline_cell_id"
+    ids = {"cell_id": timed.cell_id, "baseline_cell_id": timed.cell_id, key: broken.cell_id}
+    judged = judge(GATE, [MISSING.model_copy(update=ids)], matrix_view(cell_list=(broken, timed)))
+    print_gate(GATE, judged)
+    assert f"not measured: {why}" in capsys.readouterr().err
+    assert f"not measured, {why} |" in summary_text(judged)
 
 
 def test_what_is_slower_in_tables_and_undecided_for_the_gate_says_why(

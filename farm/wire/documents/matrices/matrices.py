@@ -309,6 +309,8 @@ class GateRowView(Wire):
     rounds: int
     #: Rounds that would probably decide it; 0 where none would or need, None for more than 1000.
     further_rounds: int | None
+    #: Why a side was not measured, as the matrix says; None where it does not.
+    problem: str | None = None
 
 
 class GateView(Wire):
