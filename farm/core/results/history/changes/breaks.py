@@ -229,11 +229,13 @@ class Catalog:
         for key, known in list(self._breaks.items()):
             if day - known.day > _OPEN_DAYS + ROLLOUT_DAYS:
                 del self._breaks[key]
+                # What a series skips is not looked for any further back.
+                known.previous = None
             elif not known.is_told:
                 yield known
 
     def breaks_of(self, rows: Collection[int]) -> list[VersionBreak]:
-        """Return the breaks of most of these series, the file's first and the method's last.
+        """Return the breaks of most of these series (of files: of all), files first and the method last.
 
         A build may change the method.
         """
@@ -241,6 +243,16 @@ class Catalog:
         found = [
             known
             for known in self._breaks.values()
-            if 2 * sum(row in known.tick_by_row for row in rows) > len(rows)
+            if 2 * (count := sum(row in known.tick_by_row for row in rows)) > len(rows)
+            and (known.cause is not Cause.FILE or count == len(rows))
         ]
         return sorted(found, key=lambda known: order.index(known.cause))
+
+    def devices_with_versions(self, since: int) -> set[int]:
+        """Return the devices of which any series got a version on a day or later."""
+        return {
+            self.series[row].device_row
+            for known in self._breaks.values()
+            for row, day in known.day_by_row.items()
+            if day >= since
+        }

@@ -33,10 +33,11 @@ PLANNED_NARROW = 4.2
 #: Sessions after a break, in at least one series, and in all of them together.
 _LEAST_AFTER = 2
 _LEAST_AFTER_TOTAL = 3
-#: In absolute times of several devices, of a step that is no larger: a room is hot for a day or two.
-_LEAST_AFTER_OF_ROOM, _MOST_OF_ROOM = 4, 0.075
-#: Of any: so many latest sessions have not come back.
-_HELD = 2
+#: A room moves all absolute times by less than that. Of several devices, a smaller step is told after so many
+#: sessions, if the latest ones still have this share of it: a room is hot for a day or two.
+_MOST_OF_ROOM, _LEAST_AFTER_OF_ROOM, _LATEST_HELD, _SHARE_OF_ROOM = 0.075, 4, 2, 0.5
+#: Devices with a version from so many days before say nothing of the room.
+_ROOM_DAYS = 7
 #: With fewer, or so few before, each may be an outlier: only large steps count, with heavy tails.
 _FEW = 3
 #: Looks end with so many sessions after a break.
@@ -56,7 +57,7 @@ class CandidateFinder:
         self._catalog = catalog
         self._ratios = ratios
         self._levels = levels
-        self._beside_level = BesideLevel(catalog, ratios, levels)
+        self.beside_level = BesideLevel(catalog, ratios, levels)
 
     def of_break(self, known: VersionBreak) -> list[Candidate]:
         """Return all candidates that a break explains, whether they are significant or not."""
@@ -124,7 +125,7 @@ class CandidateFinder:
         if not evidence:
             return
         if known.cause is Cause.FILE:
-            evidence = self._beside_level.evidence(evidence, changed)
+            evidence = self.beside_level.more_precise(evidence, changed)
         scopes = scopes_of(catalog, known, evidence)
         yield from self._candidates(known, evidence, changed, is_baseline=False, scopes=scopes)
         if known.cause is not Cause.FILE:
@@ -231,14 +232,14 @@ class CandidateFinder:
         return None if is_early else pooled(self.by_group(rows))
 
     def _is_shared(self, rows: Mapping[int, Difference], mean: Pooled) -> bool:
-        """Return whether a scope may have moved without the baseline's series that show most of it, too."""
+        """Return whether the other baselines of a scope moved, too, beside the one that shows most of it."""
         parts = self.by_group(rows)
         if len(parts) < 2:
             return True
         shown = [part.size * mean.size / (part.variance + 1e-6) for part in parts]
         del parts[shown.index(max(shown))]
         rest = pooled(parts)
-        most = math.copysign(rest.size, rest.size * mean.size) + 1.0 / math.sqrt(rest.precision)
+        most = rest.size * math.copysign(1.0, mean.size) + 1.0 / math.sqrt(rest.precision)
         return most >= SHARE_OF_STEP * abs(mean.size)
 
     def _is_alone(self, rows: Collection[int]) -> bool:
@@ -261,107 +262,128 @@ class CandidateFinder:
 
     def _in_levels(self, known: VersionBreak, rows: Sequence[int]) -> Iterable[Candidate]:
         """Test whether the absolute times of all series of a break moved together."""
-        catalog, levels = self._catalog, self._levels
+        catalog = self._catalog
         by_device: dict[int, list[int]] = {}
         for row in rows:
             by_device.setdefault(catalog.series[row].device_row, []).append(row)
-        parts: dict[int, Difference] = {}
-        ticks: dict[int, int] = {}
-        moved, counted = 0, 0
-        for device, members in by_device.items():
-            ticks[device] = min(known.tick_by_row[row] for row in members)
-        afters = {device: int((levels.ticks[device] >= tick).sum()) for device, tick in ticks.items()}
-        if not _are_most_fresh(afters.values()):
-            return
-        for device, members in by_device.items():
-            tick = ticks[device]
-            if afters[device] > _MOST_AFTER:
-                continue
-            others = [row for row in catalog.rows_by_device[device] if row not in known.tick_by_row]
-            part = levels.planned(device, tick, np.array(members), np.array(others, dtype=np.int64))
-            if part.after:
-                parts[device] = part
+        ticks = {
+            device: min(known.tick_by_row[row] for row in members) for device, members in by_device.items()
+        }
+        parts = self._level_parts(known, by_device, ticks)
         if not parts:
             return
         may_be_outlier = len(rows) == 1 and not self._is_alone(rows)
-        latest = max(p.after for p in parts.values())
+        latest = max(part.after for part in parts.values())
         if latest < _LEAST_AFTER and (may_be_outlier or not is_sure([p.size for p in parts.values()])):
-            return
-        mean = pooled(list(parts.values()))
-        z, size = mean.z, mean.size
-        held = []
-        for device in parts:
-            latest_steps = levels.own_steps(np.array(by_device[device]), device, ticks[device], newest=_HELD)
-            held.append(float(np.nanmedian(latest_steps)))
-            own = self._own_steps(by_device[device], device, ticks[device])
-            if len(parts) == 1:
-                own = _beside_others(own, size)
-            moved += int((np.sign(size) * own >= SHARE_OF_STEP * abs(size)).sum())
-            counted += len(own)
-        if len(parts) > 1 and (
-            (latest < _LEAST_AFTER_OF_ROOM and abs(size) < _MOST_OF_ROOM)
-            or np.mean(held) * np.sign(size) < _RATIOS_MOVED * abs(size)
-        ):
             return
         version = version_scope(catalog, known)
         if known.cause is Cause.FILE:
             first = catalog.series[rows[0]]
             version = {"network": first.network, "variant": first.variant}
-
-        def candidate(
-            scope: dict[str, str],
-            devices: Iterable[int],
-            z: float,
-            size: float,
-            least: float,
-            *,
-            is_part: bool = False,
-        ) -> Candidate:
-            changed = {row: known.tick_by_row[row] for device in devices for row in by_device[device]}
-            return Candidate(
-                cause=known.cause,
-                scope=scope,
-                tick_by_row=changed,
-                day=min(known.day_by_row[row] for row in changed),
-                z=z,
-                size=size,
-                threshold=least,
-                is_absolute=True,
-                break_=known,
-                is_planned=True,
-                is_part=is_part,
-            )
-
-        changed = {row: known.tick_by_row[row] for device in parts for row in by_device[device]}
-        if (
-            moved >= TOGETHER * counted
-            and self.ratios_stayed(changed, size)
-            and not levels.room_moved({device: ticks[device] for device in parts}, size)
-        ):
-            yield candidate(version, parts, z, size, PLANNED_ABSOLUTE if len(parts) > 1 else PLANNED)
+        mean = pooled(list(parts.values()))
+        own = [self._own_steps(by_device[device], device, ticks[device]) for device in parts]
+        if len(parts) == 1:
+            own = [_beside_others(steps, mean.size) for steps in own]
+        changed = {device: by_device[device] for device in parts}
+        if _move_alike(np.concatenate(own), mean.size):
+            least = PLANNED_ABSOLUTE if len(parts) > 1 else PLANNED
+            yield from self._in_level(known, version, changed, mean, least, latest=latest)
         if len(parts) > 1 and known.cause is Cause.OS:
-            for device, part in parts.items():
+            for (device, part), steps in zip(parts.items(), own, strict=True):
                 alone = pooled([part])
-                z, size = alone.z, alone.size
-                own = _beside_others(self._own_steps(by_device[device], device, ticks[device]), size)
-                if (
-                    part.after > _LEAST_AFTER
-                    and (np.sign(size) * own >= SHARE_OF_STEP * abs(size)).mean() >= TOGETHER
-                    and not levels.room_moved({device: ticks[device]}, size)
-                    and self.ratios_stayed({row: known.tick_by_row[row] for row in by_device[device]}, size)
-                ):
+                if part.after > _LEAST_AFTER and _move_alike(_beside_others(steps, alone.size), alone.size):
                     scope = {**version, "device": catalog.devices[device]}
-                    yield candidate(scope, [device], z, size, PLANNED_NARROW, is_part=True)
+                    members = {device: by_device[device]}
+                    yield from self._in_level(
+                        known, scope, members, alone, PLANNED_NARROW, latest=latest, is_part=True
+                    )
 
-    def _own_steps(self, rows: Sequence[int], device: int, tick: int) -> Floats:
+    def _level_parts(
+        self, known: VersionBreak, by_device: Mapping[int, Sequence[int]], ticks: Mapping[int, int]
+    ) -> dict[int, Difference]:
+        """Return what the level of each device shows of a version, if it is new to half of them."""
+        catalog, levels = self._catalog, self._levels
+        afters = {device: int((levels.ticks[device] >= tick).sum()) for device, tick in ticks.items()}
+        parts: dict[int, Difference] = {}
+        if not _are_most_fresh(afters.values()):
+            return parts
+        for device, members in by_device.items():
+            if afters[device] > _MOST_AFTER:
+                continue
+            others = [row for row in catalog.rows_by_device[device] if row not in known.tick_by_row]
+            part = levels.planned(device, ticks[device], np.array(members), np.array(others, dtype=np.int64))
+            if part.after:
+                parts[device] = part
+        return parts
+
+    def _in_level(
+        self,
+        known: VersionBreak,
+        scope: dict[str, str],
+        by_device: Mapping[int, Sequence[int]],
+        mean: Pooled,
+        least: float,
+        *,
+        latest: int,
+        is_part: bool = False,
+    ) -> Iterable[Candidate]:
+        """Yield the change of all times of these series, unless ratios moved or the room may have."""
+        changed = {row: known.tick_by_row[row] for rows in by_device.values() for row in rows}
+        if not self.ratios_stayed(changed, mean.size):
+            return
+        if abs(mean.z) >= least and self._may_be_room(known, by_device, mean.size, latest):
+            return
+        yield Candidate(
+            cause=known.cause,
+            scope=scope,
+            tick_by_row=changed,
+            day=min(known.day_by_row[row] for row in changed),
+            z=mean.z,
+            size=mean.size,
+            threshold=least,
+            is_absolute=True,
+            break_=known,
+            is_planned=True,
+            is_part=is_part,
+        )
+
+    def _may_be_room(
+        self, known: VersionBreak, by_device: Mapping[int, Sequence[int]], size: float, latest: int
+    ) -> bool:
+        """Return whether a room may have moved all times of these devices, and not their new version.
+
+        A room is hot for a day or two, or it moves devices that got no version, too.
+        """
+        if abs(size) >= _MOST_OF_ROOM or known.cause is Cause.METHOD:
+            return False
+        ticks = {d: min(known.tick_by_row[row] for row in rows) for d, rows in by_device.items()}
+        if len({self._catalog.series[row].device_row for row in known.tick_by_row}) > 1:
+            newest = [
+                self._own_steps(rows, d, ticks[d], newest=_LATEST_HELD) for d, rows in by_device.items()
+            ]
+            held = [float(np.median(steps)) for steps in newest if len(steps)]
+            if latest < _LEAST_AFTER_OF_ROOM or not held:
+                return True
+            if np.mean(held) * np.sign(size) < _SHARE_OF_ROOM * abs(size):
+                return True
+        renewed = self._catalog.devices_with_versions(known.day - _ROOM_DAYS)
+        steps = self._levels.steps_of_others(set(ticks.values()), renewed | ticks.keys())
+        return bool(steps) and float(np.mean(steps)) * np.sign(size) >= _SHARE_OF_ROOM * abs(size)
+
+    def _own_steps(self, rows: Sequence[int], device: int, tick: int, *, newest: int | None = None) -> Floats:
         """Return how far series of a device moved, those of which it is known."""
-        own = self._levels.own_steps(np.array(rows), device, tick)
+        own = self._levels.own_steps(np.array(rows), device, tick, newest=newest)
         return own[~np.isnan(own)]
 
 
 def _are_most_fresh(afters: Collection[int]) -> bool:
     """Return whether half of what has a new version has it for few sessions enough that it is tested."""
     return bool(afters) and 2 * sum(after <= _MOST_AFTER for after in afters) >= len(afters)
+
+
+def _move_alike(own: Floats, size: float) -> bool:
+    """Return whether most of these steps of series are a share of a step of all of them."""
+    return bool(len(own)) and bool((np.sign(size) * own >= SHARE_OF_STEP * abs(size)).mean() >= TOGETHER)
 
 
 def _beside_others(own: Floats, step: float) -> Floats:

@@ -58,7 +58,7 @@ def groups_of(catalog: Catalog, rows: Iterable[int]) -> list[Group]:
 
 
 def _variants_of_device(catalog: Catalog, members: Sequence[int]) -> list[Group]:
-    """Return the groups of one variant of several networks of a device, as a driver of it may move them."""
+    """Return groups of one variant of a device, of several networks or harnesses: a driver moves them."""
     by_variant: dict[str, list[int]] = {}
     for row in members:
         by_variant.setdefault(catalog.series[row].variant, []).append(row)

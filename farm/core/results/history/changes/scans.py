@@ -8,7 +8,7 @@ import numpy as np
 from farm.core.results.history.changes.breaks import Catalog
 from farm.core.results.history.changes.candidates import SHARE_OF_STEP, TOGETHER, CandidateFinder
 from farm.core.results.history.changes.choice import Candidate, Moved
-from farm.core.results.history.changes.device_level.beside_level import BesideLevel, is_in_ratio
+from farm.core.results.history.changes.device_level.beside_level import is_in_ratio
 from farm.core.results.history.changes.device_level.levels import LATEST_OF_DRIFT, DeviceLevels
 from farm.core.results.history.changes.device_level.wander import Shift
 from farm.core.results.history.changes.differences import Difference, contrasts, pooled
@@ -31,8 +31,9 @@ SCAN = 4.7
 SCAN_BASELINE = 5.2
 #: Of a step of a device, of which each session compares 24.
 SCAN_DEVICE = 5.2
-#: Of a drift of a device, and of a step long ago, which a level that wanders far and slowly resembles.
-SCAN_DEVICE_SLOW = 7.0
+#: Of a drift of a device, which a level that wanders far resembles, and of a step long ago, which one that is
+#: away for weeks resembles even more.
+SCAN_DEVICE_DRIFT, SCAN_DEVICE_LATE = 6.0, 7.0
 LEAST_DEVICE_STEP = 0.025
 #: Levels age by some percent a year.
 LEAST_DEVICE_SLOW = 0.04
@@ -61,7 +62,6 @@ class ScanFinder:
         self._ratios = ratios
         self._levels = levels
         self._finder = finder
-        self._beside_level = BesideLevel(catalog, ratios, levels)
         self.day_by_tick: list[int] = [0]
         #: By the series in whose ratios it shows: the last change without a version.
         self.moved_by_row: dict[int, Moved] = {}
@@ -77,7 +77,7 @@ class ScanFinder:
         scores = dict(zip(rows, self._ratios.scan(np.array(rows)).strongest, strict=True))
         seeming = [row for row, score in scores.items() if _RATIO_SEEMS <= score < SCAN]
         if seeming:
-            steady = self._beside_level.without_baseline_noise(seeming).scan(np.arange(len(seeming)))
+            steady = self._finder.beside_level.without_baseline_noise(seeming).scan(np.arange(len(seeming)))
             scores.update(zip(seeming, steady.strongest, strict=True))
         return [row for row, score in scores.items() if score >= SCAN]
 
@@ -112,11 +112,7 @@ class ScanFinder:
         moved &= ~np.array([self._is_told_at(row, device, tick, size) for row in members])
         ticks = dict.fromkeys(members, tick)
         is_all = is_known.any() and moved[is_known].mean() >= TOGETHER
-        if (
-            not is_all
-            or not self._finder.ratios_stayed(ticks, size)
-            or levels.room_moved({device: tick}, size)
-        ):
+        if not is_all or not self._finder.ratios_stayed(ticks, size):
             return []
         found = Candidate(
             cause=Cause.DRIFT if shift.is_drift else Cause.DEVICE,
@@ -125,7 +121,7 @@ class ScanFinder:
             day=self.day_by_tick[tick],
             z=shift.z,
             size=size,
-            threshold=SCAN_DEVICE_SLOW if shift.is_slow else SCAN_DEVICE,
+            threshold=_least_score(shift),
             is_absolute=True,
         )
         if shift.is_drift:
@@ -170,7 +166,7 @@ class ScanFinder:
 
     def _without_baseline_noise(self, row: int, day: int) -> Candidate | None:
         """Return what a ratio shows without the noise of its baseline, if it seems to move itself, too."""
-        steady = self._beside_level.without_baseline_noise([row])
+        steady = self._finder.beside_level.without_baseline_noise([row])
         found = self._scanned(steady, steady.scan(np.array([0])), 0, 0, [row], day)
         evidence = self._evidence(found, [row]) if found else {}
         if found is None or row not in evidence:
@@ -215,7 +211,7 @@ class ScanFinder:
         if abs(z) < SCAN or self._moves_on(rows, z, day, is_slow=is_drift or length >= _SLOW_STEP):
             return None
         length = int(scan.drift_length[place]) if is_drift else history.first_session(at, length)
-        z *= self._beside_level.share_of_score(history, at, rows, length, is_drift=is_drift)
+        z *= self._finder.beside_level.share_of_score(history, at, rows, length, is_drift=is_drift)
         if abs(z) < SCAN:
             return None
         tick = int(history.ticks[at, -length])
@@ -356,9 +352,15 @@ class ScanFinder:
 
 def _is_strong(shift: Shift) -> bool:
     """Return whether a step or a drift of a device is large and sure enough to be told."""
-    if shift.is_slow:
-        return abs(shift.z) >= SCAN_DEVICE_SLOW and abs(shift.size) >= LEAST_DEVICE_SLOW
-    return abs(shift.z) >= SCAN_DEVICE and abs(shift.size) >= LEAST_DEVICE_STEP
+    least = LEAST_DEVICE_SLOW if shift.is_slow else LEAST_DEVICE_STEP
+    return abs(shift.z) >= _least_score(shift) and abs(shift.size) >= least
+
+
+def _least_score(shift: Shift) -> float:
+    """Return the score that a step or a drift of a device needs."""
+    if shift.is_drift:
+        return SCAN_DEVICE_DRIFT
+    return SCAN_DEVICE_LATE if shift.is_slow else SCAN_DEVICE
 
 
 def _newest_of(found: Candidate) -> int | None:

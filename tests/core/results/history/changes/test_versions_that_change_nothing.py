@@ -14,17 +14,18 @@ PROGRAM: Versions = {("program", "", "", ""): ((DAY, "program-2"),)}
 BUILD: Versions = {("os", device, "", ""): ((DAY, "os-2"),) for device in ("d0", "d1")}
 
 
-def hot_room(days: int) -> tuple[Shift, ...]:
-    def everywhere(device: str, network: str, variant: str) -> bool:
-        return True
+def everywhere(device: str, network: str, variant: str) -> bool:
+    return True
 
+
+def hot_room(days: int) -> tuple[Shift, ...]:
     return (
         Shift(day=DAY, delta=0.06, holds_for=everywhere),
         Shift(day=DAY + days, delta=-0.06, holds_for=everywhere),
     )
 
 
-@pytest.mark.parametrize(("versions", "days"), [(PROGRAM, 2), (BUILD, 2), (BUILD, 12)])
+@pytest.mark.parametrize(("versions", "days"), [(PROGRAM, 2), (BUILD, 2), (BUILD, 5)])
 def test_a_version_is_not_blamed_for_a_room_that_grew_hot(versions: Versions, days: int) -> None:
     """Of a program that all devices got, nothing tells a room that stays hot: see what detection misses."""
     sketch = Sketch(devices=7, days=70, wander=0.006, shifts=hot_room(days), versions=versions)
@@ -77,3 +78,26 @@ def test_a_step_of_one_device_near_a_build_that_others_got_is_not_one_of_the_oth
     versions = {("os", "", "", ""): ((DAY, "os-2"),)}
     told = detect(Sketch(devices=5, days=60, wander=0.006, shifts=(slow,), versions=versions).points())
     assert [change.scope.get("device") for change in told] == ["d0"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "delta", "cause"),
+    [
+        ("method", 0.1, Cause.METHOD),
+        ("os", 0.1, Cause.OS),
+        ("os", 0.05, Cause.OS),
+        ("none", 0.3, Cause.DEVICE),
+    ],
+)
+def test_what_moves_each_device_by_a_version_of_its_own_is_not_taken_for_the_room(
+    kind: str, delta: float, cause: Cause
+) -> None:
+    """As the builds of a month do on phones of six models. What lasts without a version is no room either."""
+    devices = [f"d{number}" for number in range(6)]
+    versions = {(kind, device, "", ""): ((DAY, f"{device}-2"),) for device in devices}
+    slower = Shift(day=DAY, delta=delta, holds_for=everywhere)
+    told = detect(Sketch(devices=6, days=60, wander=0.006, shifts=(slower,), versions=versions).points())
+    assert {change.scope.get("device", change.version) for change in told} >= {
+        device if kind != "os" else f"{device}-2" for device in devices
+    }
+    assert {change.cause for change in told} == {cause}

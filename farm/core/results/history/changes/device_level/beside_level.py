@@ -49,7 +49,7 @@ class BesideLevel:
         share = np.clip(-products / np.maximum(moderated, 1e-12), 0.0, 1.0)
         return self._ratios.with_added(own, share[:, None] * np.nan_to_num(noise))
 
-    def evidence(
+    def more_precise(
         self, evidence: Mapping[int, Difference], tick_by_row: Mapping[int, int]
     ) -> dict[int, Difference]:
         """Return evidence of series without the noise of their baselines, where it is more precise.

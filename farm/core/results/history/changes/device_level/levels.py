@@ -1,7 +1,7 @@
 """What all series of a device share: its absolute level, which heat and age move, and steps in it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection
 
 import numpy as np
 
@@ -47,8 +47,8 @@ LATEST_OF_DRIFT = 5
 #: Sessions on each side of the step of one series, at most.
 _OWN_AFTER, _OWN_BEFORE = 8, 10
 _LEAST_GAIN = 0.1
-#: Other devices say what the room does, from so many on, and a step by this share of which they moved is its.
-_LEAST_OTHERS, _SHARE_OF_ROOM = 3, 0.5
+#: Other devices say what a room does, from so many on.
+_LEAST_OTHERS = 3
 #: Series are compared with others that have this share of their sessions, before a step and since.
 _LEAST_SHARED = 0.5
 #: Absolute times of two sessions differ by so much, in log units, before anything is known.
@@ -259,30 +259,31 @@ class DeviceLevels:
         before = self.times[rows][:, ~is_after][:, -_OWN_BEFORE:]
         return row_medians(after)[0] - row_medians(before)[0]
 
-    def room_moved(self, tick_by_device: Mapping[int, int], size: float) -> bool:
-        """Return whether most other devices moved at least half as far at the same time, as a room moves all.
+    def steps_of_others(self, ticks: Collection[int], devices: Collection[int]) -> list[float]:
+        """Return how far the levels of all other devices moved in the middle, at each of some sessions.
+
+        None of a session of which too few others tell.
 
         Args:
-            tick_by_device: first session of a step, of the devices that moved.
-            size: of the step.
+            ticks: first sessions of steps.
+            devices: whose levels do not count.
         """
-        others = np.array([d for d in range(len(self.sessions)) if d not in tick_by_device], dtype=np.int64)
+        others = np.array([d for d in range(len(self.sessions)) if d not in devices], dtype=np.int64)
         if len(others) < _LEAST_OTHERS:
-            return False
-        known = self._is_known(self.sessions[others])
-        steps = []
-        for tick in tick_by_device.values():
+            return []
+        known, levels = self._is_known(self.sessions[others]), self.shared[others]
+        found = []
+        for tick in sorted(ticks):
             is_after = self.ticks[others] >= tick
             after, before = known & is_after, known & ~is_after
             after &= np.cumsum(after, axis=1) <= _OWN_AFTER
             before &= np.cumsum(before[:, ::-1], axis=1)[:, ::-1] <= _OWN_BEFORE
-            since, until = (
-                row_medians(np.where(side, self.shared[others], np.nan)) for side in (after, before)
-            )
-            is_able = (since[1] > 0) & (until[1] >= _LEAST_BEFORE)
-            if is_able.sum() >= _LEAST_OTHERS:
-                steps.append(np.median((since[0] - until[0])[is_able]))
-        return bool(steps) and float(np.mean(steps)) * np.sign(size) >= _SHARE_OF_ROOM * abs(size)
+            since, until = (row_medians(np.where(side, levels, np.nan))[0] for side in (after, before))
+            steps = (since - until)[before.sum(axis=1) >= _LEAST_BEFORE]
+            steps = steps[~np.isnan(steps)]
+            if len(steps) >= _LEAST_OTHERS:
+                found.append(float(np.median(steps)))
+        return found
 
     def adjust(self, rows: Ints, device: int, tick: int, size: float, *, is_drift: bool = False) -> None:
         """Take a told change out of these series, from a session of their device on.
