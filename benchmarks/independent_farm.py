@@ -215,7 +215,7 @@ def _versions(rng: Generator, days: int, phones: Sequence[FarmPhone], cells: Seq
         releases = _quiet_days(rng, days, every=80)
         for phone in phones:
             if phone.model == model:
-                # In the order of releases,.
+                # In the order of releases.
                 delays = rng.integers(0, 15, len(releases)) * (np.array(releases) > 0)
                 installed = np.maximum.accumulate(np.array(releases) + delays)
                 versions.build_by_phone[phone.name] = [

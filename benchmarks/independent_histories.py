@@ -19,19 +19,18 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from math import sqrt
 from pathlib import Path
 from statistics import median
 
 from benchmarks.independent_changes import SIZES, ChangeKind
 from benchmarks.independent_points import SimulatedHistory, history
 from benchmarks.independent_score import HistoryScore, Judgement, ShownChange, Told, score
+from benchmarks.version_search import wilson_interval
 from farm.cli.results.history_detect import change_document
 from farm.core.results.history.changes.detect import detect
 from farm.core.results.history.points_from_csv import point_table
 
 Documents = Sequence[Mapping[str, object]]
-_NORMAL_95 = 1.96
 
 
 def told_of(points: str) -> Documents:
@@ -65,21 +64,11 @@ def play(seed: int) -> tuple[SimulatedHistory, Documents, HistoryScore]:
     return simulated, told, score(simulated, told)
 
 
-def wilson(hits: int, count: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share, by Wilson's score."""
-    if not count:
-        return 0.0, 1.0
-    share, square = hits / count, _NORMAL_95**2
-    middle = share + square / (2 * count)
-    margin = _NORMAL_95 * sqrt(share * (1 - share) / count + square / (4 * count**2))
-    return (middle - margin) / (1 + square / count), (middle + margin) / (1 + square / count)
-
-
 def share_text(hits: int, count: int) -> str:
     """Return a share with its interval and its numbers."""
     if not count:
         return "-"
-    low, high = wilson(hits, count)
+    low, high = wilson_interval(hits, count)
     return f"{hits / count:6.1%}  [{low:.1%}, {high:.1%}]  {hits} of {count}"
 
 

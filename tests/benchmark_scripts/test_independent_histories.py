@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.independent_changes import ChangeKind, Course, TrueChange
 from benchmarks.independent_farm import Cell, series_name
-from benchmarks.independent_histories import looks_ahead, report, told_by_command, told_of, wilson
+from benchmarks.independent_histories import looks_ahead, report, told_by_command, told_of
 from benchmarks.independent_points import SimulatedHistory, day_text, history
 from benchmarks.independent_score import Judgement, ShownChange, Told, judge, score
 
@@ -143,7 +143,3 @@ def test_a_large_change_of_a_program_is_found_and_never_by_looking_ahead() -> No
 
 def test_a_seed_gives_one_history() -> None:
     assert history(5).csv() == history(5).csv() != history(6).csv()
-
-
-def test_wilsons_interval_is_that_of_tables() -> None:
-    assert wilson(9, 10) == pytest.approx((0.5958, 0.9821), abs=0.001)
