@@ -22,7 +22,13 @@ from farm.core.results.history.changes.differences import (
 from farm.core.results.history.changes.noise import Floats
 from farm.core.results.history.changes.points import BASELINE, Cause
 from farm.core.results.history.changes.ratios import RatioHistory
-from farm.core.results.history.changes.scopes import Scope, is_in_scope, scopes_of, version_scope
+from farm.core.results.history.changes.scopes import (
+    Scope,
+    baseline_scopes,
+    is_in_scope,
+    scopes_of,
+    version_scope,
+)
 
 #: Least standard normal scores of planned tests. Several looks are taken, at 2 to 20 sessions.
 PLANNED = 3.5
@@ -33,9 +39,9 @@ PLANNED_NARROW = 4.2
 #: Sessions after a break, in at least one series, and in all of them together.
 _LEAST_AFTER = 2
 _LEAST_AFTER_TOTAL = 3
-#: A room moves all absolute times by less than that. Of several devices, a smaller step is told after so many
-#: sessions, if the latest ones still have this share of it: a room is hot for a day or two.
-_MOST_OF_ROOM, _LEAST_AFTER_OF_ROOM, _LATEST_HELD, _SHARE_OF_ROOM = 0.075, 4, 2, 0.5
+#: A room that is hot for a day moves all times by less than that. Of several devices, a smaller step is told
+#: after so many sessions, if the latest ones still have this share of it.
+_MOST_OF_A_DAY, _LEAST_AFTER_OF_ROOM, _LATEST_HELD, _SHARE_OF_ROOM = 0.075, 4, 2, 0.5
 #: Devices with a version from so many days before say nothing of the room.
 _ROOM_DAYS = 7
 #: With fewer, or so few before, each may be an outlier: only large steps count, with heavy tails.
@@ -129,30 +135,13 @@ class CandidateFinder:
         scopes = scopes_of(catalog, known, evidence)
         yield from self._candidates(known, evidence, changed, is_baseline=False, scopes=scopes)
         if known.cause is not Cause.FILE:
-            networks = {catalog.series[row].network for row in evidence}
-            by_network = [
-                ({**version_scope(catalog, known), "network": network, "variant": BASELINE}, rows)
-                for network in sorted(networks)
-                if self._all_move_alike(
-                    rows := {row: e for row, e in evidence.items() if catalog.series[row].network == network}
-                )
-            ]
-            yield from self._candidates(known, evidence, changed, is_baseline=True, scopes=by_network)
+            scopes = baseline_scopes(catalog, known, evidence)
+            yield from self._candidates(known, evidence, changed, is_baseline=True, scopes=scopes)
 
     def _fresh(self, tick_by_row: Mapping[int, int]) -> dict[int, Difference]:
         """Return what series show of their new version, if it is new to half of them: else it was tested."""
         evidence = self.evidence(tick_by_row)
         return evidence if _are_most_fresh([part.after for part in evidence.values()]) else {}
-
-    def _all_move_alike(self, evidence: Mapping[int, Difference]) -> bool:
-        """Return whether two or more variants of a network moved by the same, which one baseline does."""
-        by_variant: dict[str, list[float]] = {}
-        for row, part in evidence.items():
-            by_variant.setdefault(self._catalog.series[row].variant, []).append(part.size)
-        sizes = [float(np.mean(values)) for values in by_variant.values()]
-        if len(sizes) < 2 or max(sizes) * min(sizes) <= 0:
-            return False
-        return min(map(abs, sizes)) >= 0.5 * max(map(abs, sizes))
 
     def _candidates(
         self,
@@ -354,20 +343,29 @@ class CandidateFinder:
 
         A room is hot for a day or two, or it moves devices that got no version, too.
         """
-        if abs(size) >= _MOST_OF_ROOM or known.cause is Cause.METHOD:
+        if known.cause is Cause.METHOD:
             return False
         ticks = {d: min(known.tick_by_row[row] for row in rows) for d, rows in by_device.items()}
-        if len({self._catalog.series[row].device_row for row in known.tick_by_row}) > 1:
+        devices = {self._catalog.series[row].device_row for row in known.tick_by_row}
+        if len(devices) > 1 and abs(size) < _MOST_OF_A_DAY:
             newest = [
                 self._own_steps(rows, d, ticks[d], newest=_LATEST_HELD) for d, rows in by_device.items()
             ]
             held = [float(np.median(steps)) for steps in newest if len(steps)]
-            if latest < _LEAST_AFTER_OF_ROOM or not held:
+            has_gone = np.mean(held or [0.0]) * np.sign(size) < _SHARE_OF_ROOM * abs(size)
+            if has_gone or latest < _LEAST_AFTER_OF_ROOM:
                 return True
-            if np.mean(held) * np.sign(size) < _SHARE_OF_ROOM * abs(size):
-                return True
-        renewed = self._catalog.devices_with_versions(known.day - _ROOM_DAYS)
-        steps = self._levels.steps_of_others(set(ticks.values()), renewed | ticks.keys())
+        return self.others_moved(ticks, size, known.day)
+
+    def others_moved(self, tick_by_device: Mapping[int, int], size: float, day: int) -> bool:
+        """Return whether devices without a version since a week before moved half as far: a room moves all.
+
+        It makes nothing half as slow again.
+        """
+        if is_sure([size]):
+            return False
+        renewed = self._catalog.devices_with_versions(day - _ROOM_DAYS)
+        steps = self._levels.steps_of_others(set(tick_by_device.values()), renewed | tick_by_device.keys())
         return bool(steps) and float(np.mean(steps)) * np.sign(size) >= _SHARE_OF_ROOM * abs(size)
 
     def _own_steps(self, rows: Sequence[int], device: int, tick: int, *, newest: int | None = None) -> Floats:

@@ -114,6 +114,9 @@ class ScanFinder:
         is_all = is_known.any() and moved[is_known].mean() >= TOGETHER
         if not is_all or not self._finder.ratios_stayed(ticks, size):
             return []
+        # What a room does ends within days.
+        if not shift.is_slow and self._finder.others_moved({device: tick}, size, self.day_by_tick[tick]):
+            return []
         found = Candidate(
             cause=Cause.DRIFT if shift.is_drift else Cause.DEVICE,
             scope={"device": catalog.devices[device]},

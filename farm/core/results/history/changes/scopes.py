@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
 from farm.core.results.history.changes.breaks import Catalog, VersionBreak
 from farm.core.results.history.changes.differences import Difference
 from farm.core.results.history.changes.points import BASELINE, Cause
@@ -38,6 +40,30 @@ def scopes_of(catalog: Catalog, known: VersionBreak, evidence: Mapping[int, Diff
         ),
     ]
     return [*scopes, *_parts(evidence, version, *by_device)] if known.cause is Cause.OS else scopes
+
+
+def baseline_scopes(catalog: Catalog, known: VersionBreak, evidence: Mapping[int, Difference]) -> list[Scope]:
+    """Return the networks whose variants all moved alike, as they do where their baseline moves."""
+    version = {**version_scope(catalog, known), "variant": BASELINE}
+    networks: dict[str, dict[int, Difference]] = {}
+    for row, part in evidence.items():
+        networks.setdefault(catalog.series[row].network, {})[row] = part
+    return [
+        ({**version, "network": network}, networks[network])
+        for network in sorted(networks)
+        if _move_alike(catalog, networks[network])
+    ]
+
+
+def _move_alike(catalog: Catalog, evidence: Mapping[int, Difference]) -> bool:
+    """Return whether two or more variants of a network moved by the same, which one baseline does."""
+    by_variant: dict[str, list[float]] = {}
+    for row, part in evidence.items():
+        by_variant.setdefault(catalog.series[row].variant, []).append(part.size)
+    sizes = [float(np.mean(values)) for values in by_variant.values()]
+    if len(sizes) < 2 or max(sizes) * min(sizes) <= 0:
+        return False
+    return min(map(abs, sizes)) >= 0.5 * max(map(abs, sizes))
 
 
 def _parts(

@@ -25,7 +25,7 @@ def hot_room(days: int) -> tuple[Shift, ...]:
     )
 
 
-@pytest.mark.parametrize(("versions", "days"), [(PROGRAM, 2), (BUILD, 2), (BUILD, 5)])
+@pytest.mark.parametrize(("versions", "days"), [(PROGRAM, 2), (BUILD, 2), (BUILD, 12)])
 def test_a_version_is_not_blamed_for_a_room_that_grew_hot(versions: Versions, days: int) -> None:
     """Of a program that all devices got, nothing tells a room that stays hot: see what detection misses."""
     sketch = Sketch(devices=7, days=70, wander=0.006, shifts=hot_room(days), versions=versions)
