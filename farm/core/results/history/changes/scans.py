@@ -31,9 +31,8 @@ SCAN = 4.7
 SCAN_BASELINE = 5.2
 #: Of a step of a device, of which each session compares 24.
 SCAN_DEVICE = 5.2
-#: Of a drift of a device, which a level that wanders far resembles, and of a step long ago, which one that is
-#: away for weeks resembles even more.
-SCAN_DEVICE_DRIFT, SCAN_DEVICE_LATE = 6.0, 7.0
+#: Of a drift of a device, and of a step long ago, which a level that wanders far and slowly resembles.
+SCAN_DEVICE_SLOW = 7.0
 LEAST_DEVICE_STEP = 0.025
 #: Levels age by some percent a year.
 LEAST_DEVICE_SLOW = 0.04
@@ -124,7 +123,7 @@ class ScanFinder:
             day=self.day_by_tick[tick],
             z=shift.z,
             size=size,
-            threshold=_least_score(shift),
+            threshold=SCAN_DEVICE_SLOW if shift.is_slow else SCAN_DEVICE,
             is_absolute=True,
         )
         if shift.is_drift:
@@ -355,15 +354,9 @@ class ScanFinder:
 
 def _is_strong(shift: Shift) -> bool:
     """Return whether a step or a drift of a device is large and sure enough to be told."""
-    least = LEAST_DEVICE_SLOW if shift.is_slow else LEAST_DEVICE_STEP
-    return abs(shift.z) >= _least_score(shift) and abs(shift.size) >= least
-
-
-def _least_score(shift: Shift) -> float:
-    """Return the score that a step or a drift of a device needs."""
-    if shift.is_drift:
-        return SCAN_DEVICE_DRIFT
-    return SCAN_DEVICE_LATE if shift.is_slow else SCAN_DEVICE
+    if shift.is_slow:
+        return abs(shift.z) >= SCAN_DEVICE_SLOW and abs(shift.size) >= LEAST_DEVICE_SLOW
+    return abs(shift.z) >= SCAN_DEVICE and abs(shift.size) >= LEAST_DEVICE_STEP
 
 
 def _newest_of(found: Candidate) -> int | None:

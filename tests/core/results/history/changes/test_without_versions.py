@@ -9,7 +9,7 @@ import pytest
 from farm.core.results.history.changes.detect import detect
 from farm.core.results.history.changes.device_level.levels import DeviceLevels
 from farm.core.results.history.changes.points import BASELINE, Cause
-from farm.core.results.history.changes.scans import SCAN, SCAN_DEVICE, SCAN_DEVICE_LATE
+from farm.core.results.history.changes.scans import SCAN, SCAN_DEVICE, SCAN_DEVICE_SLOW
 from tests.core.results.history.changes.histories import FIRST_DAY, Shift, Sketch
 from tests.support.session.tiers import quick_first
 
@@ -162,7 +162,7 @@ def test_a_device_that_doubles_its_times_after_a_drift_is_told_again() -> None:
     assert changes[1].delta == pytest.approx(math.log(2), abs=0.05)
 
 
-def test_a_step_that_its_first_sessions_do_not_confirm_is_told_later_if_it_is_surer_than_a_drift() -> None:
+def test_a_step_that_its_first_sessions_do_not_confirm_is_told_later_if_it_is_as_sure_as_a_drift() -> None:
     random = np.random.default_rng(1)
     devices, levels, found = np.arange(6), DeviceLevels(), []
     levels.grow(devices, len(devices))
@@ -176,7 +176,7 @@ def test_a_step_that_its_first_sessions_do_not_confirm_is_told_later_if_it_is_su
         found.append(levels.scan(devices)[0])
     assert all(shift.z == 0.0 for shift in found[DAY + 6 : DAY + 12])
     assert (found[-1].is_drift, found[-1].length) == (False, 26)
-    assert found[-1].z >= SCAN_DEVICE_LATE
+    assert found[-1].z >= SCAN_DEVICE_SLOW
 
 
 @pytest.mark.parametrize("sessions", range(6, 13))
