@@ -23,7 +23,7 @@ from farm.web.http.templates import TEMPLATES
 from farm.wire.base import Problem
 
 _NOT_PAGES = ("/api/", "/static/")
-#: The pause before a page asks a busy farm again. A page that takes too long to read is asked for seldom so.
+#: The pause before a page asks a busy farm again: long enough that one that is slow to read adds little load.
 _AGAIN_S = 30
 
 

@@ -41,7 +41,7 @@ _LEAST_AFTER = 2
 _LEAST_AFTER_TOTAL = 3
 #: A room that is hot for a day moves all times by less than that. Of several devices, a smaller step is told
 #: after so many sessions, if the latest ones still have this share of it.
-_MOST_OF_A_DAY, _LEAST_AFTER_OF_ROOM, _LATEST_HELD, _SHARE_OF_ROOM = 0.075, 4, 2, 0.5
+_MOST_OF_A_DAY, _LEAST_AFTER_OF_ROOM, _LATEST_OF_ROOM, _SHARE_OF_ROOM = 0.075, 4, 2, 0.5
 #: Devices with a version from so many days before say nothing of the room.
 _ROOM_DAYS = 7
 #: With fewer, or so few before, each may be an outlier: only large steps count, with heavy tails.
@@ -255,9 +255,7 @@ class CandidateFinder:
         by_device: dict[int, list[int]] = {}
         for row in rows:
             by_device.setdefault(catalog.series[row].device_row, []).append(row)
-        ticks = {
-            device: min(known.tick_by_row[row] for row in members) for device, members in by_device.items()
-        }
+        ticks = _first_ticks(known, by_device)
         parts = self._level_parts(known, by_device, ticks)
         if not parts:
             return
@@ -345,11 +343,11 @@ class CandidateFinder:
         """
         if known.cause is Cause.METHOD:
             return False
-        ticks = {d: min(known.tick_by_row[row] for row in rows) for d, rows in by_device.items()}
+        ticks = _first_ticks(known, by_device)
         devices = {self._catalog.series[row].device_row for row in known.tick_by_row}
         if len(devices) > 1 and abs(size) < _MOST_OF_A_DAY:
             newest = [
-                self._own_steps(rows, d, ticks[d], newest=_LATEST_HELD) for d, rows in by_device.items()
+                self._own_steps(rows, d, ticks[d], newest=_LATEST_OF_ROOM) for d, rows in by_device.items()
             ]
             held = [float(np.median(steps)) for steps in newest if len(steps)]
             has_gone = np.mean(held or [0.0]) * np.sign(size) < _SHARE_OF_ROOM * abs(size)
@@ -372,6 +370,11 @@ class CandidateFinder:
         """Return how far series of a device moved, those of which it is known."""
         own = self._levels.own_steps(np.array(rows), device, tick, newest=newest)
         return own[~np.isnan(own)]
+
+
+def _first_ticks(known: VersionBreak, by_device: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    """Return the first session of each device in which any of these series has a version."""
+    return {device: min(known.tick_by_row[row] for row in rows) for device, rows in by_device.items()}
 
 
 def _are_most_fresh(afters: Collection[int]) -> bool:

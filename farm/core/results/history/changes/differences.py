@@ -59,7 +59,8 @@ def contrasts(
     sigma = scales.sigma[rows]
     center, n_before = row_medians(before)
     n_after = np.sum(~np.isnan(after), axis=1)
-    unit = np.maximum(sigma[:, None], history.believed_errors(rows))
+    errors = history.believed_errors(rows)
+    unit = np.maximum(sigma[:, None], errors)
     z = (reference - center[:, None]) / unit
     if not is_whole:
         limit = agreed(np.where(is_after, z, np.nan), n_after)[:, None]
@@ -75,7 +76,7 @@ def contrasts(
     variance = variance * sigma**2
     if is_whole:
         # The noise between a few sessions is not known, that within each is.
-        squares = np.where(np.isnan(reference), 0.0, history.believed_errors(rows) ** 2)
+        squares = np.where(np.isnan(reference), 0.0, errors**2)
         within = (
             np.where(is_after, squares, 0.0).sum(axis=1) / np.maximum(n_after, 1) ** 2
             + np.where(is_after, 0.0, squares).sum(axis=1) / np.maximum(n_before, 1) ** 2

@@ -45,13 +45,11 @@ def scopes_of(catalog: Catalog, known: VersionBreak, evidence: Mapping[int, Diff
 def baseline_scopes(catalog: Catalog, known: VersionBreak, evidence: Mapping[int, Difference]) -> list[Scope]:
     """Return the networks whose variants all moved alike, as they do where their baseline moves."""
     version = {**version_scope(catalog, known), "variant": BASELINE}
-    networks: dict[str, dict[int, Difference]] = {}
-    for row, part in evidence.items():
-        networks.setdefault(catalog.series[row].network, {})[row] = part
+    networks = _partition(evidence, lambda row: (catalog.series[row].network,))
     return [
-        ({**version, "network": network}, networks[network])
-        for network in sorted(networks)
-        if _move_alike(catalog, networks[network])
+        ({**version, "network": network}, rows)
+        for (network,), rows in sorted(networks.items())
+        if _move_alike(catalog, rows)
     ]
 
 
@@ -73,12 +71,20 @@ def _parts(
     values_of: Callable[[int], tuple[str, ...]],
 ) -> list[Scope]:
     """Return the parts of a scope by what its series have of some names; none where all have the same."""
-    parts: dict[tuple[str, ...], dict[int, Difference]] = {}
-    for row, part in evidence.items():
-        parts.setdefault(values_of(row), {})[row] = part
+    parts = _partition(evidence, values_of)
     if len(parts) < 2:
         return []
     return [({**whole, **dict(zip(names, values, strict=True))}, rows) for values, rows in parts.items()]
+
+
+def _partition(
+    evidence: Mapping[int, Difference], values_of: Callable[[int], tuple[str, ...]]
+) -> dict[tuple[str, ...], dict[int, Difference]]:
+    """Return what series show, by values that they have."""
+    parts: dict[tuple[str, ...], dict[int, Difference]] = {}
+    for row, part in evidence.items():
+        parts.setdefault(values_of(row), {})[row] = part
+    return parts
 
 
 def is_in_scope(catalog: Catalog, row: int, scope: Mapping[str, str]) -> bool:

@@ -275,9 +275,7 @@ class DeviceLevels:
         found = []
         for tick in sorted(ticks):
             is_after = self.ticks[others] >= tick
-            after, before = known & is_after, known & ~is_after
-            after &= np.cumsum(after, axis=1) <= _OWN_AFTER
-            before &= np.cumsum(before[:, ::-1], axis=1)[:, ::-1] <= _OWN_BEFORE
+            after, before = _first(known & is_after, _OWN_AFTER), _latest(known & ~is_after, _OWN_BEFORE)
             since, until = (row_medians(np.where(side, levels, np.nan))[0] for side in (after, before))
             steps = (since - until)[before.sum(axis=1) >= _LEAST_BEFORE]
             steps = steps[~np.isnan(steps)]
@@ -317,10 +315,10 @@ class DeviceLevels:
 
 
 def _latest(flags: Bools, count: int) -> Bools:
-    """Keep so many of the latest flags that are set."""
-    return flags & (np.cumsum(flags[::-1])[::-1] <= count)
+    """Keep so many of the latest flags that are set, of each row."""
+    return flags & (np.cumsum(flags[..., ::-1], axis=-1)[..., ::-1] <= count)
 
 
 def _first(flags: Bools, count: int) -> Bools:
-    """Keep so many of the first flags that are set."""
-    return flags & (np.cumsum(flags) <= count)
+    """Keep so many of the first flags that are set, of each row."""
+    return flags & (np.cumsum(flags, axis=-1) <= count)
