@@ -123,8 +123,13 @@ def deciding_rounds(rounds: object, gate: Gate | None, *, margin: object = None)
     count = USUAL_ROUNDS if rounds is None else rounds
     if not isinstance(count, int) or count > MAX_ROUNDS:
         return rounds
-    at_most = _AT_MOST if count < _AT_MOST else MAX_ROUNDS
+    at_most = _grown_at_most(count)
     return {"at_least": max(MIN_ROUNDS, min(count, at_most - 1)), "at_most": at_most, **until}
+
+
+def _grown_at_most(rounds: int) -> int:
+    """Return up to how many rounds `--decide` lets a matrix grow that names so many."""
+    return _AT_MOST if rounds < _AT_MOST else MAX_ROUNDS
 
 
 def judge(
@@ -194,24 +199,29 @@ def print_gate(
         gate: what is asked.
         view: what it says.
         can_decide: the matrix was submitted without `--decide`.
-        matrix: whose bound of rounds is named where it grew.
+        matrix: whose bounds say how to have further rounds; None: nothing is said of that.
     """
     for row in view.rows:
         if row.outcome is not GateOutcome.PASSED:
             print_notice(f"gate {gate}: {row.candidate} on {device_name(row)}: {_row_text(row, view.margin)}")
     is_open = view.outcome is GateOutcome.UNDECIDED and view.further_rounds
-    more = _more_rounds_text(matrix, can_decide=can_decide) if is_open else ""
+    more = "" if matrix is None or not is_open else _more_rounds_text(view, matrix, can_decide=can_decide)
     print_notice(f"gate {gate}: {whole_text(view)}{more}")
 
 
-def _more_rounds_text(matrix: MatrixView | None, *, can_decide: bool) -> str:
+def _more_rounds_text(view: GateView, matrix: MatrixView, *, can_decide: bool) -> str:
     """Return how to measure further rounds; empty where no option or bound says it."""
-    if can_decide:
-        return "; --decide adds them"
-    if matrix is None or matrix.max_rounds == matrix.rounds:
-        return ""
+    grows = matrix.max_rounds > matrix.rounds
+    if can_decide and not grows and matrix.rounds < MAX_ROUNDS:
+        return f"; --decide adds them, up to {_grown_at_most(matrix.rounds)} rounds in all"
+    undecided = [row for row in view.rows if row.outcome is GateOutcome.UNDECIDED]
+    # Its own condition ended it, and the gate's takes the place of that.
+    if can_decide and grows and any(row.rounds < matrix.max_rounds for row in undecided):
+        return f"; --decide adds them, up to the matrix's own at_most: {matrix.max_rounds}"
     if matrix.max_rounds == MAX_ROUNDS:
         return f"; {MAX_ROUNDS} rounds are the most that a matrix may have"
+    if not grows:
+        return ""
     return (
         f"; at most {matrix.max_rounds} rounds were allowed: measure again with --rounds {_AT_MOST}, or with "
         f"at_most: {MAX_ROUNDS} in the matrix"

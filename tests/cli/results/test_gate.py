@@ -146,11 +146,11 @@ def test_without_a_margin_that_of_the_matrix_counts() -> None:
 def test_an_undecided_gate_says_how_many_rounds_would_decide(capsys: pytest.CaptureFixture[str]) -> None:
     judged = judge(GATE, [PASSED, OPEN])
     assert judged.further_rounds
-    print_gate(GATE, judged, can_decide=True)
+    print_gate(GATE, judged, can_decide=True, matrix=matrix_view(rounds=10))
     told = capsys.readouterr().err.splitlines()
     assert told[-1] == (
         f"gate not-slower=3%: undecided, 1 of 2 cells answered; about {judged.further_rounds} further rounds "
-        "would decide; --decide adds them"
+        "would decide; --decide adds them, up to 40 rounds in all"
     )
     assert told[0].startswith(
         "gate not-slower=3%: int8|core on phone-1: undecided: 0.980x, 0.960x to 1.000x, "
@@ -163,6 +163,7 @@ def test_an_undecided_gate_says_how_many_rounds_would_decide(capsys: pytest.Capt
         ((5, 40), "at most 40 rounds were allowed: measure again with --rounds 40, or with at_most: 100 in"),
         ((40, 100), "would decide; 100 rounds are the most that a matrix may have"),
         ((10, 10), "further rounds would decide\n"),
+        ((100, 100), "would decide; 100 rounds are the most that a matrix may have"),
     ],
 )
 def test_a_gate_that_had_all_its_rounds_says_how_to_have_more(
@@ -172,6 +173,28 @@ def test_a_gate_that_had_all_its_rounds_says_how_to_have_more(
     matrix = matrix_view(rounds=rounds, max_rounds=max_rounds)
     print_gate(GATE, judge(GATE, [OPEN]), matrix=matrix)
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("bounds", "told"),
+    [
+        ((10, 10), "--decide adds them, up to 40 rounds in all"),
+        ((40, 40), "--decide adds them, up to 100 rounds in all"),
+        ((100, 100), "100 rounds are the most that a matrix may have"),
+        # A cell of ten rounds, whose matrix says itself how far it may grow.
+        ((5, 20), "--decide adds them, up to the matrix's own at_most: 20"),
+        ((5, 10), "at most 10 rounds were allowed: measure again with --rounds 40, or with at_most: 100 in"),
+    ],
+)
+def test_a_gate_says_of_decide_only_what_it_would_add(
+    bounds: tuple[int, int], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rounds, max_rounds = bounds
+    matrix = matrix_view(rounds=rounds, max_rounds=max_rounds)
+    print_gate(GATE, judge(GATE, [OPEN]), can_decide=True, matrix=matrix)
+    said = capsys.readouterr().err
+    assert f"would decide; {told}" in said
+    assert ("--decide" in said) == ("--decide" in told)
 
 
 @pytest.mark.parametrize("crashed", ["candidate", "baseline"])
