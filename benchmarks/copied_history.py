@@ -62,7 +62,8 @@ class History:
             return good_evidence(assignment, sample_us=us)  # type: ignore[arg-type]
 
         host.run(answer, limit=10**6)  # type: ignore[arg-type]
-        self._matrices = 1
+        #: Those that are there on all devices: the first one is on one device until the history grows.
+        self._matrices = 0
         #: Of a session: small blocks have a start of the baseline each, so more than cells x rounds.
         self.size = int(rig.rows("SELECT MAX(measurement_id) AS size FROM measurements")[0]["size"])
         labels = rig.rows("SELECT label FROM cells ORDER BY cell_index")
@@ -77,7 +78,11 @@ class History:
         self.write(partial(_copy_devices, devices=devices))
 
     def grow(self, matrices: int) -> None:
-        """Copy the first matrix until there are so many, on all devices."""
+        """Copy the first matrix until there are so many, on all devices.
+
+        Args:
+            matrices: more than there are.
+        """
         self.write(
             partial(
                 _copy_sessions, first=self._matrices, last=matrices, devices=self.devices, cells=self.cells
@@ -182,11 +187,11 @@ def _copy_devices(connection: Connection, *, devices: int) -> None:
 def _copy_sessions(connection: Connection, *, first: int, last: int, devices: int, cells: int) -> None:
     day = 86_400_000_000
     only_first = "t.matrix_id = 1"
-    if last > first:
+    if last > max(first, 1):
         copy_rows(
             connection,
             tables.matrices,
-            numbers("m", first, last),
+            numbers("m", max(first, 1), last),
             only_first,
             {
                 "matrix_id": "1 + m.n",
@@ -196,8 +201,7 @@ def _copy_sessions(connection: Connection, *, first: int, last: int, devices: in
             },
         )
     source = f"{numbers('m', 0, last)}, {numbers('d', 0, devices)}"
-    # The first matrix is there on the first device, and what was copied before on all.
-    is_new = f"(m.n >= {first} OR ({first} = 1 AND m.n = 0 AND d.n > 0))"
+    is_new = f"m.n >= {first} AND (m.n > 0 OR d.n > 0)"
     # 32 bits are too few for what is computed with it.
     session = f"(CAST(m.n AS BIGINT) * {devices} + d.n)"
     copy_rows(
@@ -214,7 +218,7 @@ def _copy_sessions(connection: Connection, *, first: int, last: int, devices: in
         },
     )
     size = connection.exec_driver_sql("SELECT MAX(measurement_id) FROM measurements").scalar_one()
-    size = size if first == 1 else size // (first * devices)
+    size //= max(1, first * devices)
     number = f"{session} * {size}"
     # One factor for all rounds of a cell, so that points of copies are those of their measurements.
     noise = "(1 + 0.001 * mod({cell_id} * 7919 + " + session + " * 104729, 20))"
@@ -234,7 +238,7 @@ def _copy_sessions(connection: Connection, *, first: int, last: int, devices: in
             "measured_at": f"t.measured_at + m.n * {day}",
         },
     )
-    if first > 1:
+    if first > 0:
         connection.execute(tables.points.update().where(sa.text("newest")).values(newest=False))
     else:
         connection.execute(tables.points.update().values(newest=last == 1))

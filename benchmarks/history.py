@@ -240,8 +240,7 @@ def _measure(name: str, url: str | None, options: argparse.Namespace) -> None:
         rig = FarmRig(Path(folder), url)
         try:
             history = History(rig, devices=options.devices, cells=options.cells)
-            half = max(1, options.matrices // 2)
-            history.grow(half)
+            history.grow(options.matrices // 2)
             _record_changes(history)
             before = {question: _p50_ms(ask) for question, ask in _questions(history).items()}
             history.grow(options.matrices)
@@ -279,6 +278,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.quick:
         options.devices, options.cells, options.matrices = 5, 3, 4
+    if options.matrices < 2:
+        parser.error("--matrices must be 2 at least: half of them is measured first")
     print(machine_facts())
     with ExitStack() as stack:
         if options.database != "postgresql":

@@ -64,6 +64,13 @@ def test_a_benchmark_prints_its_table_and_the_machine_it_ran_on(name: str) -> No
         assert words in done.stdout
 
 
+def test_a_history_that_has_no_half_is_refused() -> None:
+    script = [sys.executable, str(_BENCHMARKS / "history.py"), "--matrices", "1"]
+    done = subprocess.run(script, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--matrices must be 2 at least: half of them is measured first" in done.stderr
+
+
 def test_an_interrupted_benchmark_leaves_no_process_behind(tmp_path: Path) -> None:
     bench = subprocess.Popen(
         [sys.executable, str(_BENCHMARKS / "fleet.py"), "--quick", "--phones", "1"],
