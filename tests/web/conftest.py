@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from sqlalchemy.engine import Engine
 
 from farm.clock import SystemClock
 from farm.config import FarmConfig
@@ -40,6 +41,7 @@ class PageFarm:
 
     url: str
     http: httpx.Client
+    engine: Engine
     #: Finished with five rounds; its candidate is twice as quick.
     finished: MatrixId
     #: Half of it failed.
@@ -113,7 +115,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageFarm]:
     finished, broken, queued = fill(folder)
     app = create_app_with_pages(FarmConfig(data_dir=folder), SystemClock())
     with served(app) as (url, _), httpx.Client(base_url=url, trust_env=False, timeout=30) as http:
-        yield PageFarm(url=url, http=http, finished=finished, broken=broken, queued=queued)
+        engine = app.state.context.database.engine
+        yield PageFarm(url=url, http=http, engine=engine, finished=finished, broken=broken, queued=queued)
 
 
 class Elements(HTMLParser):

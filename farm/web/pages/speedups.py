@@ -19,6 +19,7 @@ from farm.presentation.pivot import pivots
 from farm.presentation.speedup_notes import LEGEND, discovered_rows
 from farm.presentation.text import past_moment
 from farm.services.matrices.views import first_page_size
+from farm.services.results.history.group_points import NewestPoints
 from farm.services.results.history.group_speedups import group_speedups
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.speedups import PAGE, list_speedups
@@ -197,10 +198,11 @@ async def get_speedups(
         return {"pivots": list(pivots(views)), **more}
 
     def groups(tx: Tx) -> Mapping[str, Any]:
-        overall = _groups(tx, asked, GroupBy.ALL)
         # Without a candidate, the page leads from each one to its devices.
         is_all = asked.by is GroupBy.ALL or (asked.by is GroupBy.DEVICE and not asked.candidate)
-        rows = overall if is_all else _groups(tx, asked, asked.by or GroupBy.ALL)
+        kinds = [GroupBy.ALL] if is_all or asked.by is None else [GroupBy.ALL, asked.by]
+        views = _groups(tx, asked, *kinds)
+        overall, rows = views[0], views[-1]
         return {
             "groups": group_blocks(rows, overall, before=after or 0, limit=_GROUPS),
             "is_choice": is_all and asked.by is GroupBy.DEVICE,
@@ -227,7 +229,7 @@ async def get_speedups_csv(_: Viewer, farm: Farm, asked: Wanted) -> Response:
     """Return the comparisons with their numbers in full."""
     if asked.by is not None:
         by = GroupBy.ALL if asked.by is GroupBy.DEVICE and not asked.candidate else asked.by
-        views = await farm.database.read_async(farm.bind(_groups), asked, by)
+        (views,) = await farm.database.read_async(farm.bind(_groups), asked, by)
         return await csv_table_response(f"speedups-by-{by}", views, columns_of(*_GROUP_COLUMNS))
 
     async def page(last: SpeedupView | None) -> list[SpeedupView]:
@@ -254,17 +256,22 @@ def _page(tx: Tx, asked: Asked, after: CellId | None, limit: int) -> list[Speedu
     return list_speedups(tx.connection, matrix_id=MatrixId(asked.matrix), after=after, limit=limit, **filters)
 
 
-def _groups(tx: Tx, asked: Asked, by: GroupBy) -> list[GroupSpeedupView]:
-    """Return comparisons over devices."""
-    return group_speedups(
-        tx.connection,
-        by,
-        model=asked.model or None,
-        baseline=asked.baseline or None,
-        candidate=asked.candidate or None,
-        since=asked.begin,
-        at=asked.known,
-    )
+def _groups(tx: Tx, asked: Asked, *kinds: GroupBy) -> list[list[GroupSpeedupView]]:
+    """Return comparisons over devices for each kind of groups, all of the same points."""
+    newest = NewestPoints(tx.connection, at=asked.known)
+    return [
+        group_speedups(
+            tx.connection,
+            by,
+            model=asked.model or None,
+            baseline=asked.baseline or None,
+            candidate=asked.candidate or None,
+            since=asked.begin,
+            at=newest.at,
+            newest=newest,
+        )
+        for by in kinds
+    ]
 
 
 def _most_at_once(tx: Tx, matrix_id: MatrixId) -> int:

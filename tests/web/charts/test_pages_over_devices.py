@@ -13,6 +13,7 @@ from farm.web.charts.forest_blocks import group_blocks
 from farm.web.pages import speedups
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 from tests.cli.results.speedups.test_groups import view
+from tests.support.database.sent_statements import sent_to
 from tests.web.conftest import PageFarm, words_of
 from tests.web.questions.reading import Page, read_page
 
@@ -74,6 +75,20 @@ def test_without_a_candidate_the_page_leads_from_each_to_its_devices(pages: Page
     (path,) = set(re.findall(r'href="(/speedups\?[^"]*candidate=[^"]*)"', answer.text))
     there = read_page(pages.http.get(path.replace("&amp;", "&")).text)
     assert there.row("virtual-1 (virtual)")
+
+
+def test_groups_and_all_devices_are_of_the_same_computed_points(pages: PageFarm) -> None:
+    def reads_of_starts(by: str) -> int:
+        with sent_to(pages.engine) as sent:
+            answer = pages.http.get("/speedups", params={"by": by, "candidate": "int8", "part": "groups"})
+        assert answer.status_code == 200
+        return sum("FROM measurements" in sql for sql, _ in sent)
+
+    # One matrix was measured, and its points are not stored yet.
+    alone = reads_of_starts("all")
+    assert alone > 0
+    for by in ("soc", "device"):
+        assert reads_of_starts(by) == alone
 
 
 @pytest.mark.parametrize("by", ["device-model", "soc", "android", "all"])

@@ -92,21 +92,6 @@ def newest_points_at(
     return found, computed
 
 
-def with_older(
-    connection: Connection, pending: Mapping[MeasuredSession, Sequence[SessionPoint]]
-) -> PointsBySlots:
-    """Return the points of sessions that are not stored yet, and what their devices have of others.
-
-    The newest stored point of such a device may be one of them, which an older one takes the place of.
-    """
-    if not pending:
-        return {}
-    computed = compared_by_slots(chain.from_iterable(pending.values()))
-    devices = {session.device_id for session in pending}
-    older = points_ended_by(connection, None, without=pending, device_ids=devices)
-    return {slots: [*older.get(slots, ()), *computed.get(slots, ())] for slots in {**older, **computed}}
-
-
 class StoredPoints:
     """The newest stored points, but of the devices whose points are computed for this answer."""
 
@@ -158,37 +143,60 @@ class StoredPoints:
         return {group: counted.get(group, 0) + others.get(group, 0) for group in asked}
 
 
+class NewestPoints:
+    """What answers of one transaction are made of besides stored points, whatever their groups."""
+
+    def __init__(self, connection: Connection, *, at: datetime | None) -> None:
+        #: The time as of which points are known; None: now.
+        self.at = at
+        #: The sessions whose points are not computed yet, the newest first.
+        self.pending = pending_sessions(connection)
+        #: The devices whose newest points are all computed here, as of now.
+        self.devices: Collection[DeviceId] = ()
+        #: Points that are not stored as they are, in full.
+        self.not_stored: Sequence[SessionPoint]
+        self.computed: PointsBySlots
+        if at is None:
+            points = pending_points(connection, self.pending)
+            self.devices = {session.device_id for session in points}
+            self.not_stored = [*chain.from_iterable(points.values())]
+            own = compared_by_slots(self.not_stored)
+            older: PointsBySlots = {}
+            if points:
+                # The newest stored point of a device may be of a session that is computed here: an older one
+                # takes its place.
+                older = points_ended_by(connection, None, without=points, device_ids=self.devices)
+            self.computed = {
+                slots: [*older.get(slots, ()), *own.get(slots, ())] for slots in {**older, **own}
+            }
+            named = [*list_comparisons(connection), *comparisons_of_points(connection, self.computed)]
+        else:
+            self.computed, self.not_stored = newest_points_at(connection, at, self.pending)
+            named = comparisons_of_points(connection, self.computed)
+        self.comparisons = {own.slots: own for own in reversed(named)}
+
+
 class KnownPoints:
-    """The newest points of planned pairs: stored, computed for one answer, or as known at a moment."""
+    """The newest points of planned pairs by group: stored, computed, or as known at a moment."""
 
     def __init__(
         self,
         connection: Connection,
         by: GroupBy,
+        newest: NewestPoints,
         *,
         model: str | None,
         since: datetime | None,
-        at: datetime | None,
     ) -> None:
         self._connection, self._by, self._since = connection, by, since
-        #: The sessions whose points are not computed yet, the newest first.
-        self.pending = pending_sessions(connection)
         #: None as of a moment: what is stored is known now.
         self.stored: StoredPoints | None = None
-        #: Points that are not stored as they are, in full.
-        self.not_stored: Sequence[SessionPoint]
-        if at is None:
-            points = pending_points(connection, self.pending)
-            self.not_stored = [*chain.from_iterable(points.values())]
-            computed = with_older(connection, points)
-            named = [*list_comparisons(connection), *comparisons_of_points(connection, computed)]
-            devices = {session.device_id for session in points}
-            self.stored = StoredPoints(connection, by, since=since, without=devices)
-        else:
-            computed, self.not_stored = newest_points_at(connection, at, self.pending)
-            named = comparisons_of_points(connection, computed)
-        self.comparisons = {own.slots: own for own in reversed(named) if model is None or own.model == model}
-        self._computed = self.by_group(computed)
+        if newest.at is None:
+            self.stored = StoredPoints(connection, by, since=since, without=newest.devices)
+        self.comparisons = {
+            slots: own for slots, own in newest.comparisons.items() if model is None or own.model == model
+        }
+        self._computed = self.by_group(newest.computed)
 
     @cached_property
     def group_by_device(self) -> Mapping[DeviceId, DeviceGroup]:

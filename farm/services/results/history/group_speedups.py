@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import Any
@@ -23,6 +23,7 @@ from farm.services.results.history.chosen_cells import candidate_filter
 from farm.services.results.history.group_points import (
     GroupSums,
     KnownPoints,
+    NewestPoints,
     PointsAgainst,
     add_points,
     points_against,
@@ -40,6 +41,7 @@ from farm.store.results.history.newest_points import (
     list_comparisons,
     precisions_of_points,
 )
+from farm.store.results.history.stale_points import MeasuredSession
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 
 #: Devices of which a group has an interval.
@@ -57,6 +59,7 @@ def group_speedups(
     candidate: str | None = None,
     since: datetime | None = None,
     at: datetime | None = None,
+    newest: NewestPoints | None = None,
 ) -> list[GroupSpeedupView]:
     """Return the speedup of each comparison over the devices of each group.
 
@@ -72,6 +75,7 @@ def group_speedups(
         since: only devices with a measurement at this time or later.
         at: as known then, of the sessions that had ended by then; pairs that were not planned also count with
             the rounds that a session still running had by then.
+        newest: what another answer as of `at` was made of in this transaction; None: it is computed.
 
     Raises:
         NotFound: there is no such model, baseline or candidate.
@@ -81,11 +85,12 @@ def group_speedups(
     """
     if by is GroupBy.DEVICE and candidate is None:
         raise InvalidInput("a row for each device goes with one candidate", hint="name it: --candidate int8")
-    known = KnownPoints(connection, by, model=model, since=since, at=at)
+    newest = newest or NewestPoints(connection, at=at)
+    known = KnownPoints(connection, by, newest, model=model, since=since)
     if not known.comparisons:
         # Maybe there is no such model.
         candidate_filter(connection, device=None, model=model)
-    labels = _labels(connection, known, model=model, baseline=baseline, candidate=candidate)
+    labels = _labels(connection, known, newest.pending, model=model, baseline=baseline, candidate=candidate)
     chosen = [slots for slots, own in known.comparisons.items() if labels.are_of(own.baseline, own.candidate)]
     compared = known.sums(chosen)
     against = _points_against(connection, known, labels, compared, model=model, since=since, at=at)
@@ -104,7 +109,7 @@ def group_speedups(
     else:
         of_devices = known.count_devices(compared)
     work = _compared_work(connection, compared, against)
-    precisions = _precisions(connection, known, compared, against) if by is GroupBy.DEVICE else {}
+    precisions = _precisions(connection, newest, compared, against) if by is GroupBy.DEVICE else {}
     views = [
         _view(
             by,
@@ -127,6 +132,7 @@ def group_speedups(
 def _labels(
     connection: Connection,
     known: KnownPoints,
+    pending: Sequence[MeasuredSession],
     *,
     model: str | None,
     baseline: str | None,
@@ -140,7 +146,7 @@ def _labels(
     if known.stored is None:
         # A label that was compared later is known, too: as of then there is nothing of it.
         compared += list_comparisons(connection)
-    return choice.chosen(known_labels(connection, compared, known.pending, model=model))
+    return choice.chosen(known_labels(connection, compared, pending, model=model))
 
 
 def _points_against(
@@ -238,13 +244,13 @@ def _devices_with_all(
 
 
 def _precisions(
-    connection: Connection, known: KnownPoints, compared: GroupSums, against: PointsAgainst
+    connection: Connection, newest: NewestPoints, compared: GroupSums, against: PointsAgainst
 ) -> dict[tuple[CellId, int | None], PointPrecision]:
     """Return how well the rounds of each point agree, by its cell and its baseline's slot."""
     cells = [sums.cell_id for groups in compared.values() for sums in groups.values()]
     return {
         **precisions_of_points(connection, cells),
-        **{(point.cell_id, point.baseline_slot): PointPrecision.of(point) for point in known.not_stored},
+        **{(point.cell_id, point.baseline_slot): PointPrecision.of(point) for point in newest.not_stored},
         **against.precisions,
     }
 
