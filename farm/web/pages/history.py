@@ -24,7 +24,7 @@ from farm.presentation.changes import (
 from farm.presentation.labels import device_name
 from farm.presentation.trends import csv_lines
 from farm.services.results.history.changes import change_detail, list_changes
-from farm.services.results.history.trends import list_histories
+from farm.services.results.history.trends import has_histories, list_histories
 from farm.store.results.interchange.external_results import has_external_results
 from farm.web.charts.series_trends import series_trends
 from farm.web.http.csv_response import csv_response
@@ -54,17 +54,21 @@ class SeriesFilter:
 
     def page(self, tx: Tx, *, after: SeriesId | None, limit: int = MAX_HISTORY_PAGE) -> list[SeriesHistory]:
         """Return the histories of so many series behind one."""
-        return list_histories(
-            tx.connection,
-            device=self.device or None,
-            model=self.model or None,
-            harness=self.harness or None,
-            variant=self.variant or None,
-            since=self.typed.begin,
-            which=self.typed.of_matrices,
-            after=after,
-            limit=limit,
-        )
+        return list_histories(tx.connection, after=after, limit=limit, **self._filters())
+
+    def has_more(self, tx: Tx, *, after: SeriesId) -> bool:
+        """Tell whether there are histories behind a series."""
+        return has_histories(tx.connection, after=after, **self._filters())
+
+    def _filters(self) -> dict[str, Any]:
+        return {
+            "device": self.device or None,
+            "model": self.model or None,
+            "harness": self.harness or None,
+            "variant": self.variant or None,
+            "since": self.typed.begin,
+            "which": self.typed.of_matrices,
+        }
 
 
 async def _series_filter(
@@ -87,14 +91,11 @@ async def get_history(
     """Show the trend of each series: the paired ratio, and beside it the absolute time."""
 
     def trends(tx: Tx) -> Mapping[str, Any]:
-        # One more than fits shows that there is another page; of so many, some may have no point to show.
-        views = wanted.page(tx, after=SeriesId(after), limit=_SERIES + 1)
-        series = sorted({view.series_id for view in views})[:_SERIES]
-        shown = [view for view in views if view.series_id in series]
-        has_more = len(shown) < len(views) or (shown and wanted.page(tx, after=series[-1], limit=1))
+        shown = wanted.page(tx, after=SeriesId(after), limit=_SERIES)
+        last = shown[-1].series_id if shown else None
         return {
             "trends": series_trends(shown),
-            "next": series[-1] if has_more else None,
+            "next": last if last is not None and wanted.has_more(tx, after=last) else None,
             "has_others": bool(wanted.model) and has_external_results(tx.connection, model=wanted.model),
         }
 

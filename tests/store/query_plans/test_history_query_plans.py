@@ -135,6 +135,10 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: trends.points_of_series(c, [SeriesId(1)], since=NOW),
         "ix_points_series (series_id=?)",
     ),
+    "history: whether series have points": (
+        lambda c: trends.has_points(c, [SeriesId(1)], since=NOW),
+        "ix_points_series (series_id=?)",
+    ),
     "history: what ran in cells": (lambda c: trends.cells_of_points(c, [CellId(1)]), "cells"),
     "whether points are to be computed": (pending_sessions, "SEARCH measurements"),
     "points to be computed": (lambda c: sessions_behind(c, 5), "rowid>?"),

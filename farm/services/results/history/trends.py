@@ -27,6 +27,7 @@ from farm.store.results.history.trends import (
     SeriesPoint,
     TrendSeries,
     cells_of_points,
+    has_points,
     identities_of_series,
     points_of_series,
     series_page,
@@ -78,31 +79,12 @@ def list_histories(
         NotFound: there is no such device, model, harness or variant.
         InvalidInput: several devices begin so.
     """
-    device_id = None if device is None else device_id_named(connection, device)
-    which = with_few_matches(connection, which)
-    of_device = None if device_id is None else [device_id]
-    by_points = variant is not None or which is not None
-    # Names and matrices select series by stored points, and these devices have others, too.
-    devices = pending_devices(connection, of_device, which=which) if by_points else None
+    search = _Search(connection, device, model, harness, variant, since, which)
     behind = after or SeriesId(0)
-    while page := series_page(
-        connection,
-        device_id=device_id,
-        model=model,
-        harness=harness,
-        name_part=variant,
-        which=which,
-        except_on=devices or (),
-        after=behind,
-        limit=limit,
-    ):
-        behind = page[-1].series_id
-        own = {series.device_id for series in page}
-        computed = _computed_points(connection, own if devices is None else own & devices, which)
-        found = _Histories(connection, page, computed, since, which).views()
-        listed = [view for view in found if variant is None or _matches(view, variant)]
-        if listed:
+    while page := search.series(behind, limit):
+        if listed := search.views(page):
             return listed
+        behind = page[-1].series_id
     # Where something is found, there are such names.
     if model is not None:
         check_model(connection, model)
@@ -111,6 +93,34 @@ def list_histories(
     if variant is not None and not after:
         _check_variant(connection, variant, others=(device, model, harness, since, which))
     return []
+
+
+def has_histories(
+    connection: Connection,
+    *,
+    device: str | None = None,
+    model: str | None = None,
+    harness: str | None = None,
+    variant: str | None = None,
+    since: datetime | None = None,
+    which: MatrixFilter | None = None,
+    after: SeriesId,
+) -> bool:
+    """Tell whether `list_histories` lists any behind a series, without its points wherever that is open.
+
+    Raises:
+        NotFound: there is no such device.
+        InvalidInput: several devices begin so.
+    """
+    search = _Search(connection, device, model, harness, variant, since, which)
+    limit = 1
+    while page := search.series(after, limit):
+        if search.has_any(page):
+            return True
+        after = page[-1].series_id
+        # Behind a series without a point there may be thousands.
+        limit = min(2 * limit, MAX_HISTORY_PAGE)
+    return False
 
 
 def _check_harness(connection: Connection, harness: str) -> None:
@@ -131,6 +141,65 @@ def _check_variant(connection: Connection, variant: str, *, others: Sequence[obj
 
 def _matches(view: SeriesHistory, variant: str) -> bool:
     return any(variant.casefold() in (name or "").casefold() for name in (view.label, view.variant))
+
+
+class _Search:
+    """Which series are asked for, and which of their points count."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        device: str | None,
+        model: str | None,
+        harness: str | None,
+        variant: str | None,
+        since: datetime | None,
+        which: MatrixFilter | None,
+    ) -> None:
+        self._connection, self._model, self._harness = connection, model, harness
+        self._variant, self._since = variant, since
+        self._device_id = None if device is None else device_id_named(connection, device)
+        self._which = with_few_matches(connection, which)
+        #: Names and matrices select series by stored points, and these devices have others, too.
+        self._pending: Collection[DeviceId] | None = None
+        if variant is not None or which is not None:
+            of_device = None if self._device_id is None else [self._device_id]
+            self._pending = pending_devices(connection, of_device, which=self._which)
+
+    def series(self, after: SeriesId, limit: int) -> list[TrendSeries]:
+        """Return the next series behind one; those of pending devices need not match."""
+        return series_page(
+            self._connection,
+            device_id=self._device_id,
+            model=self._model,
+            harness=self._harness,
+            name_part=self._variant,
+            which=self._which,
+            except_on=self._pending or (),
+            after=after,
+            limit=limit,
+        )
+
+    def views(self, page: Sequence[TrendSeries]) -> list[SeriesHistory]:
+        """Return the histories of series that match."""
+        own = {series.device_id for series in page}
+        devices = own if self._pending is None else own.intersection(self._pending)
+        computed = _computed_points(self._connection, devices, self._which)
+        found = _Histories(self._connection, page, computed, self._since, self._which).views()
+        return [view for view in found if self._variant is None or _matches(view, self._variant)]
+
+    def has_any(self, page: Sequence[TrendSeries]) -> bool:
+        """Tell whether there are `views` of series."""
+        pending = self._pending
+        if pending is None:
+            pending = pending_devices(self._connection, {series.device_id for series in page})
+        # The name of a history is that of its newest point.
+        stored = [own for own in page if self._variant is None and own.device_id not in pending]
+        if stored and has_points(
+            self._connection, [own.series_id for own in stored], since=self._since, which=self._which
+        ):
+            return True
+        return any(self.views([own]) for own in page if own not in stored)
 
 
 class _Histories:

@@ -292,7 +292,7 @@ def _points_query(dialect_name: str) -> sa.Select[Any]:
     return (
         sa.select(*(column.label(name) for name, column in zip(SeriesPoint._fields, columns, strict=True)))
         .select_from(_with_files(points.join(cells, cells.c.cell_id == points.c.cell_id)))
-        .where(own, points.c.rounds > 0, points.c.replica == 1)
+        .where(own, *_is_shown())
     )
 
 
@@ -309,3 +309,22 @@ def points_of_series(
         query = query.where(condition)
     rows = connection.execute(query, {"series": json.dumps([*series_ids])}).all()
     return [SeriesPoint._make(row) for row in rows]
+
+
+def has_points(
+    connection: Connection,
+    series_ids: Collection[SeriesId],
+    *,
+    since: datetime | None = None,
+    which: MatrixFilter | None = None,
+) -> bool:
+    """Tell whether series have any of `points_of_series`."""
+    own = is_key_listed(connection.dialect.name, points.c.series_id, sa.bindparam("series", type_=sa.Text()))
+    query = sa.select(points.c.cell_id).where(own, *_is_shown())
+    query = query.where(*within(points, until=None, since=since, which=which)).limit(1)
+    return connection.execute(query, {"series": json.dumps([*series_ids])}).first() is not None
+
+
+def _is_shown() -> tuple[sa.ColumnElement[bool], ...]:
+    """Return the conditions that a point counts and is of no duplicate."""
+    return points.c.rounds > 0, points.c.replica == 1

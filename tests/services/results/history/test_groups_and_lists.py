@@ -1,6 +1,7 @@
 """Speedups over devices, trends of series, and lists of matrices; none of them reads all of the history."""
 
 import math
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +15,7 @@ from farm.services.matrices.views import list_matrix_summaries
 from farm.services.results.history.group_speedups import group_speedups
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.history.retractions import apply_retraction
-from farm.services.results.history.trends import list_histories
+from farm.services.results.history.trends import has_histories, list_histories
 from farm.store.matrices.search import MatrixFilter, index_names, matrices_query
 from farm.store.operations.alarms import last_alarms_query
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView, RetractRequest, VersionPart
@@ -189,6 +190,40 @@ def test_a_version_that_changed_is_marked_at_the_first_point_that_has_it(
     with pytest.raises(NotFound, match="no harness `speed_benchmark_torhc`") as unknown:
         farm.read(list_histories, harness="speed_benchmark_torhc")
     assert unknown.value.hint == "did you mean `speed_benchmark_torch`?"
+
+
+def test_whether_there_are_further_histories_is_told_without_their_points(
+    farm: FarmRig, host: HostRig
+) -> None:
+    def check() -> None:
+        last = max(view.series_id for view in farm.read(list_histories))
+        future = farm.clock.now() + timedelta(days=1)
+        for filters in (
+            {},
+            {"device": "phone-1", "since": begin},
+            {"since": future},
+            {"variant": "int8"},
+            {"variant": "float16"},
+            {"which": MatrixFilter(name="second")},
+            {"which": MatrixFilter(name="third")},
+            {"harness": "none"},
+        ):
+            for after in map(SeriesId, range(1, last + 1)):
+                # Refused where nothing is listed at all.
+                with suppress(NotFound):
+                    listed = farm.read(list_histories, after=after, limit=1, **filters)
+                    assert farm.read(has_histories, after=after, **filters) is bool(listed), (filters, after)
+
+    measured(farm, host, rounds=5, name="first", axes=THREE_FLAGS, baseline={"warmup": 0})
+    compute_points(farm)
+    begin = farm.clock.now()
+    measured(farm, host, rounds=5, name="second")
+    check()
+    compute_points(farm)
+    check()
+    with sent_to(farm.database.engine) as sent:
+        assert farm.read(has_histories, after=SeriesId(1))
+    assert not any("points.time_ns" in sql for sql, _ in sent)
 
 
 def test_lists_of_matrices_are_filtered_by_the_farm(farm: FarmRig, host: HostRig) -> None:
