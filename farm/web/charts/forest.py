@@ -44,7 +44,7 @@ class ForestRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forest:
-    """A forest plot. Places are in units of its view box."""
+    """A forest plot. Its height is in pixels; places across it are of `width`, however wide it is drawn."""
 
     width: float
     height: float

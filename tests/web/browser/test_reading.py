@@ -117,6 +117,35 @@ def test_the_keyboard_reaches_content_and_pages(browser: Browser, pages: PageFar
         context.close()
 
 
+@pytest.mark.parametrize("path", ["/speedups?by=device&candidate=int8", "/speedups?by=soc", "/speedups"])
+def test_a_forest_plot_is_narrower_before_its_table_is_scrolled(
+    browser: Browser, pages: PageFarm, path: str
+) -> None:
+    context = browser.new_context(viewport={"width": 1200, "height": 800})
+    try:
+        tab = visit(context, pages.url)
+        tab.open(path)
+        regions = tab.page.locator(".scroll")
+        assert regions.count() > 0
+        for region in regions.all():
+            assert region.evaluate("(own) => own.scrollWidth - own.clientWidth") == 0
+        for plot in tab.page.locator("td.plot > svg").all():
+            area = plot.bounding_box()
+            assert area is not None
+            assert area["width"] >= 200
+            labels = [box for tick in plot.locator("text.tick").all() if (box := tick.bounding_box())]
+            starts = [box["x"] for box in labels]
+            ends = [box["x"] + box["width"] for box in labels]
+            assert all(end < start for end, start in zip(ends, starts[1:], strict=False))
+            for circle in plot.locator("circle").all():
+                box = circle.bounding_box()
+                assert box is not None
+                assert area["x"] <= box["x"] + box["width"] / 2 <= area["x"] + area["width"]
+                assert box["width"] == pytest.approx(box["height"])
+    finally:
+        context.close()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("path", ["/attempts/3", "/cells/2"])

@@ -10,6 +10,7 @@ import pytest
 from farm.core.base.units import ratio_text
 from farm.presentation.text import interval_text
 from farm.web.charts.forest_blocks import group_blocks
+from farm.web.http.templates import TEMPLATES
 from farm.web.pages import speedups
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 from tests.cli.results.speedups.test_groups import view
@@ -138,3 +139,20 @@ def test_the_lowest_comes_first_and_cautions_stand_below() -> None:
     assert block.notes == [
         "caution: int8-core torchscript: its clock covers other work than the baseline's, or may"
     ]
+
+
+def test_the_diamond_of_all_devices_is_as_wide_as_their_interval() -> None:
+    over_all = view(by=GroupBy.ALL, group="all devices", speedup=1.0, ci_low=0.5, ci_high=2.0)
+    blocks = group_blocks([row("a", 0.5), row("b", 2.0)], [over_all], before=0, limit=9)
+    html = TEMPLATES.get_template("speedups/groups.html").render(groups=blocks, is_choice=False, query="")
+    places = re.findall(r'<svg x="([0-9.]+)%" y="[0-9.]+" width="([0-9.]+)%"', html)
+    ((low, width),) = ((float(x), float(across)) for x, across in places)
+    forest = blocks[0].forest
+    (drawn,) = [own.interval for own in forest.rows[-1:]]
+    assert drawn is not None
+    assert (low, width) == (
+        pytest.approx(100 * drawn.low / forest.width, abs=0.01),
+        pytest.approx(100 * (drawn.high - drawn.low) / forest.width, abs=0.01),
+    )
+    # 1 is in the middle of a half and twice.
+    assert 'd="M0,7L50.0,0L100,7L50.0,14z"' in html
