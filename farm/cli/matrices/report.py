@@ -213,11 +213,9 @@ matrix_table = Listing[MatrixSummary](
     name("matrix", lambda view: view.matrix_id),
     name("submitted", lambda view: local_time_text(view.created_at)),
     name("name", lambda view: view.name),
-    name("state", lambda view: view.state),
     number("cells", lambda view: view.cells),
     number("rounds", lambda view: range_text(view.rounds, view.max_rounds)),
-    number("jobs", lambda view: view.jobs),
-    prose("progress", lambda view: _progress_text(view)),
+    prose("jobs", lambda view: _progress_text(view)),
 )
 
 job_table = Listing[JobView](
@@ -233,7 +231,7 @@ job_table = Listing[JobView](
 
 def _progress_text(view: MatrixSummary) -> str:
     parts = [
-        counts_text(view.jobs_by_outcome),
+        f"{view.state}: {counts_text(view.jobs_by_outcome)}",
         f"{plural(view.rejected, 'cell')} rejected" if view.rejected else "",
         time_left(view) if view.finished_at is None else "",
         f"a rerun of matrix {view.rerun_of}" if view.rerun_of is not None else "",

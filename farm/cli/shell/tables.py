@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Generic, TypeVar
 
 from rich.cells import cell_len
@@ -55,8 +56,10 @@ def prose(heading: str, cell: Callable[[V], object], *, is_shown: RowsTest[V] = 
 
 #: Text is not wrapped to less than this, where it is longer.
 _LEAST_PROSE = 16
+#: Names are wrapped within their words before text gets less than this.
+_USUAL_PROSE = 20
 #: Where a name may be wrapped; each where the one before leaves columns too wide.
-_ENDS = (re.compile(r"(?<=\s)"), re.compile(r"(?<=[\s/])"), re.compile(r"(?<=[\s/_-])"))
+_ENDS = (re.compile(r"(?<=\s)"), re.compile(r"(?<=\s)|(?<=\w/)"), re.compile(r"(?<=\s)|(?<=\w[/_-])"))
 
 
 class _FittedTable(Table):
@@ -74,14 +77,19 @@ class _FittedTable(Table):
             for column, size in zip(self.columns, widths, strict=True)
         )
         if least + 2 * len(widths) > options.max_width:
+            proses = [not column.no_wrap for column in self.columns]
             for column in self.columns:
                 column.no_wrap = column.justify == "right"
                 if column.no_wrap:
                     column.header = Text(str(column.header).replace(" ", "\n"))
             total = options.max_width - 2 * (len(widths) - 1)
             fitted: list[int] = []
-            for end in _ENDS:
-                fitted = _fitted_widths([_least_width(column, end) for column in self.columns], widths, total)
+            for wanted, end in product((_USUAL_PROSE, 0), _ENDS):
+                lows = [
+                    max(_least_width(column, end), min(size, wanted) if is_prose else 0)
+                    for column, size, is_prose in zip(self.columns, widths, proses, strict=True)
+                ]
+                fitted = _fitted_widths(lows, widths, total)
                 if fitted:
                     break
             for column, size in zip(self.columns, fitted, strict=False):

@@ -95,11 +95,37 @@ def test_names_are_wrapped_where_a_part_of_them_ends() -> None:
 
 def test_a_matrix_is_one_line_with_its_outcomes_in_order() -> None:
     heading, row = shown(matrix_table([matrix_view()]), 150)
-    assert heading == "matrix  submitted         name  state    cells  rounds  jobs  progress"
+    assert heading == "matrix  submitted         name  cells  rounds  jobs"
     assert row.endswith(
-        "demo  running      8       5    40  24 succeeded, 1 failed, 15 queued; 1 cell rejected;"
+        "demo      8       5  running: 24 succeeded, 1 failed, 15 queued; 1 cell rejected;"
         " about 2 min 5 s left"
     )
+
+
+def test_at_80_columns_a_matrix_with_a_long_name_is_a_few_lines() -> None:
+    names = (
+        "run mobilenet_v2/float32/torchscript/contiguous/cpu",
+        "run my_bench --size 3 --threads 4 --input /data/input.bin",
+    )
+    views = [
+        matrix_view(matrix_id=n, name=text, jobs_by_outcome={"queued": 300, "succeeded": 98}, rejected=0)
+        for n, text in enumerate(names, 121)
+    ]
+    lines = shown(matrix_table(views), 80)
+    assert all(len(line) <= 80 for line in lines)
+    start = lines[0].index("name")
+    first, second = (
+        next(n for n, line in enumerate(lines) if line.startswith(f"{own} ")) for own in (121, 122)
+    )
+    assert second - first <= 4
+    assert len(lines) - second <= 4
+    own = [line[start : lines[0].index("cells")].strip() for line in lines]
+    assert "".join(own[first:second]).replace(" ", "") == names[0].replace(" ", "")
+    assert "mobilenet_v2/" in own[first]
+    # No flag and no path is broken behind its first character.
+    assert not any(line.endswith((" -", " --", " /")) for line in own)
+    jobs = " ".join(line[lines[0].index("jobs") :].strip() for line in lines[first:second]).strip()
+    assert jobs == "running: 98 succeeded, 300 queued; about 2 min 5 s left"
 
 
 def test_at_80_columns_a_long_label_is_wrapped_and_the_time_stays() -> None:
