@@ -25,8 +25,8 @@ DEFAULT_PORT = 8470
 
 #: The shortest time that history may be kept.
 MIN_HISTORY_DAYS = 30
-#: Settings that are left out of messages.
-_SECRETS = frozenset({"database_url", "alarm_webhook", "smtp_url"})
+#: Settings of farm and agent that are left out of messages: a password may be inside.
+_SECRETS = frozenset({"database_url", "alarm_webhook", "smtp_url", "farm_url"})
 
 
 class FarmConfig(BaseSettings):

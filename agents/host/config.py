@@ -19,7 +19,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from agents.host.data_dir import RESERVE_BYTES, find_file
 from agents.host.usb_ports import device_names, power_command
-from farm.core.base.address import host_and_port
+from farm.core.base.address import NO_LOGIN, has_login, host_and_port
 from farm.core.upkeep.charging import ChargeWindow, charge_window
 from farm.wire.agents.protocol import Name
 
@@ -49,7 +49,9 @@ _PARSER_BY_FIELD: dict[str, Callable[[str], Any]] = {
 class AgentConfig(BaseSettings):
     """The agent's local settings. Intervals and time-outs of the protocol are set by the farm."""
 
-    model_config = SettingsConfigDict(env_prefix="FARM_AGENT_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="FARM_AGENT_", frozen=True, extra="ignore", hide_input_in_errors=True
+    )
 
     #: The farm's URL.
     farm_url: str = "http://127.0.0.1:8470"
@@ -111,6 +113,8 @@ class AgentConfig(BaseSettings):
     @field_validator("farm_url")
     @classmethod
     def _is_http(cls, value: str) -> str:
+        if has_login(value):
+            raise ValueError(f"{NO_LOGIN}: agents join by a token")
         if not value.startswith(("http://", "https://")):
             raise ValueError(f"{value!r} is not an http:// or https:// address")
         return value.rstrip("/")

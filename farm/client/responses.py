@@ -6,6 +6,7 @@ from typing import TypeVar
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
+from farm.core.base.address import NO_LOGIN, has_login
 from farm.core.errors import Blame, DeviceError, FarmError, FarmFault, HostError, InvalidInput
 from farm.wire.base import Problem
 
@@ -109,8 +110,8 @@ def farm_address(url: str) -> httpx.URL:
     Raises:
         InvalidInput: it is not the address of a web server, or has a password, which is not repeated.
     """
-    if "@" in url:
-        raise InvalidInput("the address of a farm has no name and no password", hint=_LOGIN_HINT)
+    if has_login(url):
+        raise InvalidInput(NO_LOGIN, hint=_LOGIN_HINT)
     try:
         address = httpx.URL(url)
     except httpx.InvalidURL as error:

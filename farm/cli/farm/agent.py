@@ -15,7 +15,7 @@ from farm.cli.farm.up import needs_virtual
 from farm.cli.shell.options import Json
 from farm.cli.shell.output import print_notice, show
 from farm.cli.shell.settings import agent_settings, local_agent_config
-from farm.core.base.address import is_overheard
+from farm.core.base.address import NO_LOGIN, has_login, is_overheard
 from farm.core.errors import InvalidInput
 from farm.logconfig import configure_logging
 
@@ -146,7 +146,10 @@ def joined_text(joined: "EnrollmentResult", data_dir: Path | None) -> str:
     """Return the result of joining, and the next step."""
     lines = [f"{joined.host_id} has joined the farm at {joined.farm_url}."]
     if joined.replaced is not None:
-        lines.append(f"It was {joined.replaced.host} of the farm at {joined.replaced.farm_url} before.")
+        its_farm = joined.replaced.farm_url
+        # Addresses with a password were saved once.
+        shown = "another address" if has_login(its_farm) else its_farm
+        lines.append(f"It was {joined.replaced.host} of the farm at {shown} before.")
     if joined.archived_attempts:
         lines.append(
             f"Previous attempts that will not be reported: {joined.archived_attempts}; evidence is archived."
@@ -167,6 +170,8 @@ def _check_arguments(url: str, surplus: Sequence[str]) -> None:
             hint="farm agent join URL --token-file FILE, or the token on standard input; revoke the "
             "token that was typed here",
         )
+    if has_login(url):
+        raise InvalidInput(NO_LOGIN, hint="write it like http://farm-host:8471; the token says who joins")
     if not url.startswith(("http://", "https://")):
         raise InvalidInput(
             f"{url!r} is not the address of a farm", hint="write it like http://farm-host:8471"

@@ -4,6 +4,9 @@ from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+#: Why an address with a login is refused.
+NO_LOGIN = "the address of a farm has no name and no password"
+
 
 @lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
@@ -18,6 +21,11 @@ def is_overheard(url: str) -> bool:
     """Tell whether others may read the traffic: it goes over a network, and is not encrypted."""
     address = urlsplit(url)
     return address.scheme == "http" and not is_loopback(address.hostname or "")
+
+
+def has_login(address: str) -> bool:
+    """Tell whether an address has a name or a password in it; no message repeats such a one."""
+    return "@" in address
 
 
 def host_and_port(text: str) -> tuple[str, int]:

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from agents.host.config import AgentConfig
 from agents.host.data_dir import AgentRunningError, host_lock
+from farm.config import invalid_setting
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +40,16 @@ def test_an_address_of_a_phone_is_host_and_port(address: str) -> None:
 def test_a_farm_has_a_web_address() -> None:
     with pytest.raises(ValidationError, match="http://"):
         AgentConfig(farm_url="farm.lab:8470")
+
+
+@pytest.mark.parametrize("address", ["https://ann:hunter2@farm.lab", "ann:hunter2@farm.lab:8470"])
+def test_an_address_with_a_password_is_refused_without_repeating_it(address: str) -> None:
+    with pytest.raises(ValidationError, match="no name and no password") as refused:
+        AgentConfig(farm_url=address)
+    setting = invalid_setting(refused.value, "FARM_AGENT_")
+    assert "FARM_AGENT_FARM_URL" in setting.message
+    for told in (str(refused.value), setting.message, setting.hint):
+        assert "hunter2" not in told
 
 
 def test_a_join_token_is_read_from_its_file_and_shown_nowhere(tmp_path: Path) -> None:

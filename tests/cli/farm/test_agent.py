@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.host.config import agent_config, find_saved_settings
+from agents.daemon import main as run_agent
+from agents.host.config import SAVED_SETTINGS_FILE, SavedSettings, agent_config, find_saved_settings
 from agents.host.data_dir import host_lock
 from agents.link.enrollment import find_credential
 from agents.virtual.pool import find_device
@@ -190,6 +191,34 @@ def test_a_farm_that_cannot_be_reached_is_named_with_what_to_look_at(
     said = capsys.readouterr().err
     assert "http://127.0.0.1:9" in said
     assert "--agents-on" in said
+
+
+@pytest.mark.parametrize("address", ["http://ann:hunter2@farm.lab", "ann:hunter2@farm.lab"])
+def test_an_address_with_a_password_is_repeated_by_no_command(
+    folder: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agent("join", address, "--data-dir", str(folder)) == 2
+    monkeypatch.setenv("FARM_AGENT_FARM_URL", address)
+    for command in ("run", "status"):
+        assert agent(command, "--data-dir", str(folder)) == 2
+    with pytest.raises(SystemExit):
+        run_agent(["--data-dir", str(folder)])
+    said = "".join(capsys.readouterr())
+    assert said.count("the address of a farm has no name and no password") == 4
+    assert "hunter2" not in said
+
+
+def test_an_address_with_a_password_that_was_saved_is_not_repeated_either(
+    farm: HttpFarm, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    join(farm, folder, "--host", "lab-2")
+    saved = SavedSettings(farm_url="http://ann:hunter2@farm.lab", host="lab-2")
+    (folder / SAVED_SETTINGS_FILE).write_text(saved.model_dump_json())
+    assert agent("run", "--data-dir", str(folder)) == 2
+    assert join(farm, folder, "--host", "lab-3") == 0
+    said = "".join(capsys.readouterr())
+    assert "It was lab-2 of the farm at another address before." in said
+    assert "hunter2" not in said
 
 
 def test_status_tells_of_the_agent_from_its_folder(
