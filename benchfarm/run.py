@@ -11,7 +11,8 @@ from benchfarm.frames.speedup_frame import SpeedupFrame
 from benchfarm.progress import progress_html, wait_with_progress
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import AttemptId, CellId, MatrixId
-from farm.wire.documents.matrices.matrices import AttemptView, CellView, JobView, MatrixView, Rejection
+from farm.wire.documents.matrices.jobs import AttemptView, JobView
+from farm.wire.documents.matrices.matrices import CellView, MatrixView, Rejection
 from farm.wire.documents.matrices.pending import MatrixPendingView
 from farm.wire.documents.matrices.plans import CancellationView
 from farm.wire.documents.results.explain import CellExplanation

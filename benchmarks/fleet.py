@@ -27,7 +27,7 @@ from rig import Rig, rig, talk
 from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle
 from farm.clock import SystemClock
-from farm.wire.documents.matrices.matrices import AttemptView
+from farm.wire.documents.matrices.jobs import AttemptView
 
 AIM = 0.98
 #: How far into the first job a phone hangs, as a share of the job.

@@ -23,7 +23,7 @@ from program import register_model, samples_us, submit, working_program
 from rig import Rig, rig, talk
 
 from agents.adb.server import bundled_adb
-from farm.wire.documents.matrices.matrices import AttemptView
+from farm.wire.documents.matrices.jobs import AttemptView
 
 AIM = 1.05
 #: The medians of the two arms may differ by this much and still count as the same.

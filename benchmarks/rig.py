@@ -40,7 +40,7 @@ from farm.services.access.enrollment import create_join_token
 from farm.store.files.artifacts import put_artifact
 from farm.store.files.programs import put_program
 from farm.store.jobs.jobs import list_jobs
-from farm.wire.documents.matrices.matrices import AttemptView
+from farm.wire.documents.matrices.jobs import AttemptView
 
 Value = TypeVar("Value")
 

@@ -7,9 +7,9 @@ from farm.presentation.changes import change_row
 from farm.web.charts.forest_blocks import speedup_blocks
 from farm.web.charts.series_trends import series_trends
 from farm.web.http.templates import TEMPLATES
-from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.results.changes import ChangeView
 from farm.wire.documents.results.history import SeriesHistory
+from farm.wire.documents.results.speedups import SpeedupView
 
 #: Series that are drawn, and changes that are listed; the frame has all.
 _SERIES, _CHANGES = 12, 50

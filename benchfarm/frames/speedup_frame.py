@@ -16,7 +16,7 @@ from benchfarm.frames.setup_columns import (
     text,
 )
 from farm.wire.documents.matrices.cell_setup import CellSetup
-from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.speedups import SpeedupView
 
 
 class SpeedupFrame(Frame[SpeedupView]):

@@ -31,7 +31,8 @@ from farm.cli.shell.address import connect_to
 from farm.cli.shell.output import err
 from farm.client.farm_client import FarmClient
 from farm.core.base.units import duration_text, size_text
-from farm.wire.documents.matrices.matrices import CellView, SpeedupView
+from farm.wire.documents.matrices.matrices import CellView
+from farm.wire.documents.results.speedups import SpeedupView
 
 HERE = Path(__file__).parent
 HARNESSES = HERE.parents[1] / "harnesses" / "llm"

@@ -27,8 +27,9 @@ from farm.core.base.units import duration_text, size_text
 from farm.core.models.variant import Format, Precision, Recipe
 from farm.core.runs.measurement import Quality
 from farm.variants.sources.source import zoo_source
-from farm.wire.documents.matrices.matrices import CellView, MatrixView, SpeedupView
+from farm.wire.documents.matrices.matrices import CellView, MatrixView
 from farm.wire.documents.results.results import PlacedSeries
+from farm.wire.documents.results.speedups import SpeedupView
 
 HERE = Path(__file__).parent
 MODEL = "mobilenet_v2"

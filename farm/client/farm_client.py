@@ -39,13 +39,10 @@ from farm.wire.documents.files.programs import (
 )
 from farm.wire.documents.files.storage import FileRemoval, StorageView, StoredFilesView, SweepResult
 from farm.wire.documents.hosts import HostChange, HostDetail, HostRetirementPlan, HostView
+from farm.wire.documents.matrices.jobs import MAX_JOBS_PAGE, AttemptView, JobView
 from farm.wire.documents.matrices.matrices import (
-    MAX_JOBS_PAGE,
     MAX_MATRICES_PAGE,
-    AttemptView,
     CellView,
-    FarmView,
-    JobView,
     MatrixSummary,
     MatrixView,
     Rejection,
@@ -53,7 +50,7 @@ from farm.wire.documents.matrices.matrices import (
 from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingView
 from farm.wire.documents.matrices.plans import CancellationView, MatrixPlanView
 from farm.wire.documents.matrices.standing import StandingSummary, StandingView
-from farm.wire.documents.operations import AlarmView, ClearRequest, EventPage
+from farm.wire.documents.operations import AlarmView, ClearRequest, EventPage, FarmView
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
 from farm.wire.documents.results.rerun import RerunPlan
 from farm.wire.documents.results.results import (

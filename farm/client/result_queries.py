@@ -6,13 +6,7 @@ from datetime import datetime
 from farm.client.connection import FarmConnection
 from farm.core.base.ids import MatrixId
 from farm.core.results.history.recorded_change import ChangeCause, ChangeState
-from farm.wire.documents.matrices.matrices import MAX_SPEEDUPS_PAGE, SpeedupView
-from farm.wire.documents.results.changes import (
-    MAX_CHANGES_PAGE,
-    ChangeDetail,
-    ChangeStateRequest,
-    ChangeView,
-)
+from farm.wire.documents.results.changes import MAX_CHANGES_PAGE, ChangeDetail, ChangeStateRequest, ChangeView
 from farm.wire.documents.results.history import (
     MAX_HISTORY_PAGE,
     GroupBy,
@@ -22,6 +16,7 @@ from farm.wire.documents.results.history import (
     SeriesHistory,
 )
 from farm.wire.documents.results.samples import SampledCell
+from farm.wire.documents.results.speedups import MAX_SPEEDUPS_PAGE, SpeedupView
 
 
 class ResultQueries(FarmConnection):

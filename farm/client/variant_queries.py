@@ -7,7 +7,7 @@ from farm.client.connection import FarmConnection
 from farm.client.result_queries import time_text
 from farm.core.base.ids import VariantId
 from farm.core.models.variant import Manifest, TensorSpec, Variant
-from farm.wire.documents.matrices.matrices import VariantChange, VariantRegistration
+from farm.wire.documents.files.variants import VariantChange, VariantRegistration
 
 
 class VariantQueries(FarmConnection):

@@ -12,7 +12,7 @@ from farm.presentation.speedup_blocks import (
     shown_baseline,
     with_short_labels,
 )
-from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.speedups import SpeedupView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

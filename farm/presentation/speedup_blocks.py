@@ -6,8 +6,8 @@ from itertools import groupby
 from farm.core.results.statistics.verdict import verdict_text
 from farm.presentation.labels import shared_flags_text, short_labels
 from farm.presentation.text import EMPTY_CELL
-from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.results.history import GroupSpeedupView
+from farm.wire.documents.results.speedups import SpeedupView
 
 #: Labels of duplicates have it already.
 _AA_SUFFIX = " (A/A)"

@@ -14,7 +14,7 @@ from farm.core.results.statistics.interval import CONFIDENCE
 from farm.core.runs.measurement import Verdict
 from farm.presentation.labels import device_name
 from farm.presentation.text import plural
-from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.speedups import SpeedupView
 
 LEGEND = (
     "speedup = baseline time / candidate time: above 1 the candidate is faster.",

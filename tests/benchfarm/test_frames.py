@@ -11,7 +11,7 @@ import pytest
 from benchfarm import DeviceFrame, InvalidInput, SpeedupFrame
 from benchfarm.frames.frame import ArrowColumns
 from farm.core.base.ids import AttemptId
-from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.speedups import SpeedupView
 from tests.benchfarm.conftest import MeasuredFarm
 
 

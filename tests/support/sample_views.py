@@ -9,15 +9,9 @@ from farm.core.models.variant import Format, Manifest, Precision, Recipe, Tensor
 from farm.core.runs.measurement import Verdict
 from farm.wire.documents.devices import DeviceView
 from farm.wire.documents.matrices.cell_setup import CellSetup
-from farm.wire.documents.matrices.matrices import (
-    AttemptView,
-    CellView,
-    DeviceProgress,
-    JobView,
-    MatrixView,
-    Rejection,
-    SpeedupView,
-)
+from farm.wire.documents.matrices.jobs import AttemptView, JobView
+from farm.wire.documents.matrices.matrices import CellView, DeviceProgress, MatrixView, Rejection
+from farm.wire.documents.results.speedups import SpeedupView
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

@@ -31,14 +31,11 @@ from farm.services.results.speedups import PAGE, list_speedups
 from farm.store.files.variants import get_variant, newest_variants, variants_page
 from farm.store.matrices.search import matrices_of
 from farm.wire.base import MAX_LIST_PAGE, WIRE_VERSION, Count
-from farm.wire.documents.matrices.matrices import (
-    AttemptView,
-    FarmView,
-    SpeedupView,
-    VariantChange,
-    VariantRegistration,
-)
+from farm.wire.documents.files.variants import VariantChange, VariantRegistration
+from farm.wire.documents.matrices.jobs import AttemptView
+from farm.wire.documents.operations import FarmView
 from farm.wire.documents.results.results import EnergyImport
+from farm.wire.documents.results.speedups import SpeedupView
 
 router = APIRouter(prefix="/api/v1")
 

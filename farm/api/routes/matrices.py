@@ -37,11 +37,10 @@ from farm.services.results.explanations.jobs import explain_job, job_detail
 from farm.services.results.rerun import plan_rerun, prepare_number_rerun
 from farm.store.matrices.search import MatrixFilter
 from farm.wire.base import REQUEST_KEY_HEADER, Count
+from farm.wire.documents.matrices.jobs import MAX_JOBS_PAGE, JobView
 from farm.wire.documents.matrices.matrices import (
-    MAX_JOBS_PAGE,
     MAX_MATRICES_PAGE,
     CellView,
-    JobView,
     MatrixSubmission,
     MatrixSummary,
     MatrixView,

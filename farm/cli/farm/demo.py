@@ -31,7 +31,7 @@ from farm.presentation.text import plural
 from farm.variants.model_zoo import recipes_of
 from farm.variants.sources.source import zoo_source
 from farm.wire.documents.devices import DeviceView
-from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.speedups import SpeedupView
 
 START_S = 60.0
 START_POLL_S = 0.2

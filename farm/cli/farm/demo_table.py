@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from farm.core.base.units import ratio_text
-from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.speedups import SpeedupView
 
 #: Heads of the columns that `compared` fills.
 COMPARED_HEADS = ("speedup", "95 % interval", "verdict")

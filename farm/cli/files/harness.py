@@ -34,13 +34,8 @@ from farm.core.runs.measurement import Outcome
 from farm.presentation.labels import device_name
 from farm.presentation.text import plural, seconds
 from farm.wire.documents.files.harness_definition import definition_from_text
-from farm.wire.documents.files.programs import (
-    AdapterView,
-    FlagView,
-    HarnessView,
-    ProgramView,
-)
-from farm.wire.documents.matrices.matrices import AttemptView, JobView
+from farm.wire.documents.files.programs import AdapterView, FlagView, HarnessView, ProgramView
+from farm.wire.documents.matrices.jobs import AttemptView, JobView
 
 #: Above the priority of matrices, below health checks.
 _PRIORITY = 100

@@ -36,7 +36,7 @@ from farm.presentation.jobs.measurement import reading_fields
 from farm.presentation.jobs.trace import ceiling_texts
 from farm.presentation.labels import device_name
 from farm.presentation.text import Field, local_time_text, plural
-from farm.wire.documents.matrices.matrices import AttemptView
+from farm.wire.documents.matrices.jobs import AttemptView
 from farm.wire.documents.results.results import EnergyImport
 
 #: Lines shown of the beginning and of the end of an output.

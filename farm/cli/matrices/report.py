@@ -27,13 +27,8 @@ from farm.presentation.text import (
     round_text,
     time_left_text,
 )
-from farm.wire.documents.matrices.matrices import (
-    CellView,
-    DeviceProgress,
-    JobView,
-    MatrixSummary,
-    MatrixView,
-)
+from farm.wire.documents.matrices.jobs import JobView
+from farm.wire.documents.matrices.matrices import CellView, DeviceProgress, MatrixSummary, MatrixView
 from farm.wire.documents.results.results import MetricView
 
 #: States and outcomes of a job that are not failures.

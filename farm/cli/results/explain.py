@@ -35,7 +35,6 @@ from farm.presentation.text import (
     round_text,
     speedup_text,
 )
-from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.results.explain import (
     CellExplanation,
     ExplainedDevice,
@@ -44,6 +43,7 @@ from farm.wire.documents.results.explain import (
     RoundView,
     SideView,
 )
+from farm.wire.documents.results.speedups import SpeedupView
 
 #: Name and formatter by condition.
 _CONDITIONS: Mapping[str, tuple[str, Callable[[float], str]]] = {

@@ -20,7 +20,8 @@ from farm.core.results.statistics.gate import GATE_ERROR, GateOutcome, judge_gat
 from farm.core.runs.measurement import DEFAULT_MARGIN, MIN_ROUNDS
 from farm.presentation.labels import device_name
 from farm.presentation.text import plural, speedup_text
-from farm.wire.documents.matrices.matrices import GateRowView, GateView, MatrixView, SpeedupView
+from farm.wire.documents.matrices.matrices import MatrixView
+from farm.wire.documents.results.speedups import GateRowView, GateView, SpeedupView
 
 _HINT = "write --gate not-slower, or with the margin --gate not-slower=3%, at most 50 %"
 #: The rounds of a matrix that grows, unless it says otherwise.

@@ -26,7 +26,7 @@ from farm.core.results.history.bisect import (
     sought_half_width,
 )
 from farm.core.runs.measurement import MIN_ROUNDS, Outcome, Verdict
-from farm.wire.documents.matrices.matrices import MatrixSummary, MatrixView, SpeedupView
+from farm.wire.documents.matrices.matrices import MatrixSummary, MatrixView
 from farm.wire.documents.results.bisect import (
     BisectComparison,
     BisectOutcome,
@@ -34,6 +34,7 @@ from farm.wire.documents.results.bisect import (
     BisectVersion,
     BisectView,
 )
+from farm.wire.documents.results.speedups import SpeedupView
 
 _NAME_DIGITS = 8
 _DIFFERS = (Verdict.FASTER, Verdict.FASTER_SIZE_OPEN, Verdict.SLOWER, Verdict.SLOWER_SIZE_OPEN)

@@ -18,9 +18,10 @@ from farm.core.base.units import duration_text
 from farm.core.runs.measurement import CellSummary
 from farm.presentation.labels import device_name
 from farm.presentation.text import EMPTY_CELL, local_time_text, plural_range, range_text, speedup_text
-from farm.wire.documents.matrices.matrices import MatrixResults, SpeedupView
+from farm.wire.documents.matrices.matrices import MatrixResults
 from farm.wire.documents.results.rerun import RerunDifference, RerunPlan, RerunResult
 from farm.wire.documents.results.results import ResultView
+from farm.wire.documents.results.speedups import SpeedupView
 
 
 def rerun(

@@ -15,8 +15,9 @@ from farm.core.base.units import duration_text
 from farm.core.runs.measurement import MIN_ROUNDS, CellSummary, Quality
 from farm.presentation.labels import device_name
 from farm.presentation.text import EMPTY_CELL, device_kind, duration_or_nothing, plural
-from farm.wire.documents.matrices.matrices import GateView, MatrixResults, MatrixView, SpeedupView
+from farm.wire.documents.matrices.matrices import MatrixResults, MatrixView
 from farm.wire.documents.results.results import ResultView
+from farm.wire.documents.results.speedups import GateView, SpeedupView
 
 _ROUNDS = "time = median over rounds, each a process of its own"
 _ROUND = "time = that of one process."

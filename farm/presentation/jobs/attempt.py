@@ -13,7 +13,7 @@ from farm.core.runs.evidence import Evidence, ExitRecord, RunError
 from farm.core.runs.plan import PlanFile, RunPlan
 from farm.presentation.text import Field, failure_text, local_time_text, round_text, with_attempt
 from farm.wire.documents.matrices.cell_setup import AttemptCell
-from farm.wire.documents.matrices.matrices import AttemptView
+from farm.wire.documents.matrices.jobs import AttemptView
 
 _PLAN = TypeAdapter(RunPlan)
 _EVIDENCE = TypeAdapter(Evidence)

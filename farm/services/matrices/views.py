@@ -32,10 +32,10 @@ from farm.store.matrices.cell_states import cells_in_state
 from farm.store.matrices.lazy_expansion import RemainingJobs
 from farm.store.matrices.matrices import Matrix, get_matrix, page_of_rejections
 from farm.store.matrices.search import MatrixFilter, list_matrices
+from farm.wire.documents.matrices.jobs import JobView
 from farm.wire.documents.matrices.matrices import (
     MAX_MATRICES_PAGE,
     CellView,
-    JobView,
     MatrixSummary,
     MatrixView,
     Rejection,

@@ -28,8 +28,8 @@ from farm.store.matrices import matrices
 from farm.store.matrices.matrices import CellRow, Matrix
 from farm.store.results import provenance
 from farm.store.results.provenance import MeasuredRun
-from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.results.rerun import RerunDifference, RerunPlan
+from farm.wire.documents.results.speedups import SpeedupView
 
 _MAX_SEED = 2**31
 _DIGEST_SHOWN = 8

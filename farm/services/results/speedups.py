@@ -44,7 +44,7 @@ from farm.store.results.looks import looks_of_cells
 from farm.store.results.measurements import Measurement
 from farm.store.results.past_pairs import duplicates_of
 from farm.store.results.provenance import builds_of_each
-from farm.wire.documents.matrices.matrices import MAX_SPEEDUPS_PAGE, SpeedupView
+from farm.wire.documents.results.speedups import MAX_SPEEDUPS_PAGE, SpeedupView
 
 #: For queries of the rows behind another one.
 AFTER_HINT = "`after` is the cell_id of the last comparison on the page before"

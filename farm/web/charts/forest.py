@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from farm.core.base.units import ratio_text
 from farm.web.charts.scale import log_scale
-from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.speedups import SpeedupView
 
 WIDTH = 420.0
 ROW_HEIGHT = 28.0

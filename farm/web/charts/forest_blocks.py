@@ -14,8 +14,8 @@ from farm.presentation.speedup_blocks import (
 )
 from farm.presentation.speedup_notes import notes, work_notes
 from farm.web.charts.forest import Forest, forest_of, forest_plot
-from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
+from farm.wire.documents.results.speedups import SpeedupView
 
 #: The browser wraps notes.
 _NOTE_WIDTH = 10_000

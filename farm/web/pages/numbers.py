@@ -50,7 +50,7 @@ from farm.web.http.csv_response import columns_of, csv_table_response
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
 from farm.wire.base import Count
-from farm.wire.documents.matrices.matrices import AttemptView
+from farm.wire.documents.matrices.jobs import AttemptView
 
 router = APIRouter(route_class=PageRoute)
 

@@ -19,7 +19,7 @@ from farm.web.http.rendering import STATIC_FOLDER
 from farm.web.http.templates import TEMPLATES
 from farm.web.pages.matrices import cell_grid, eta_text
 from farm.wire.base import Count
-from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.speedups import SpeedupView
 
 #: Cells of a report: a browser shows no more of them at once. Comparisons are shown all.
 _CELLS = 10_000

@@ -32,8 +32,8 @@ from farm.web.http.filters import LabelText, ShortText, TimeText
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import Load, render_page
 from farm.wire.base import Count
-from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
+from farm.wire.documents.results.speedups import SpeedupView
 
 router = APIRouter(route_class=PageRoute)
 

@@ -1,6 +1,7 @@
-"""Documents about events and alarms."""
+"""Documents about events and alarms, and about the farm itself."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Self
 
 from pydantic import model_validator
@@ -45,3 +46,14 @@ class ClearRequest(OperatorRequest):
         if self.reason is None:
             raise ValueError("who clears an alarm says what was done: --reason")
         return self
+
+
+class FarmView(Wire):
+    """GET /api/v1/farm: the identity of the farm."""
+
+    version: str
+    wire_version: int
+    started_at: datetime
+    data_dir: str
+    #: URL for agents on other machines; None when the farm serves none.
+    agents_url: str | None = None

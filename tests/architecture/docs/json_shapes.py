@@ -7,14 +7,8 @@ from farm.core.operations.event import Event
 from farm.wire.documents.devices import DeviceDetail, DeviceView, UsageView
 from farm.wire.documents.files.programs import AdapterView, HarnessView, ProgramView
 from farm.wire.documents.hosts import HostDetail, HostView
-from farm.wire.documents.matrices.matrices import (
-    AttemptView,
-    JobView,
-    MatrixResults,
-    MatrixSummary,
-    MatrixView,
-    SpeedupView,
-)
+from farm.wire.documents.matrices.jobs import AttemptView, JobView
+from farm.wire.documents.matrices.matrices import MatrixResults, MatrixSummary, MatrixView
 from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingView
 from farm.wire.documents.matrices.plans import CancellationView, MatrixPlanView
 from farm.wire.documents.matrices.standing import StandingSummary, StandingView
@@ -26,6 +20,7 @@ from farm.wire.documents.results.history import GroupSpeedupView, SeriesHistory
 from farm.wire.documents.results.imports import ExternalResultView, ImportView
 from farm.wire.documents.results.rerun import RerunPlan, RerunResult
 from farm.wire.documents.results.results import PlacedSeries
+from farm.wire.documents.results.speedups import SpeedupView
 
 #: By command, without `farm` and `--json`.
 SHAPES: dict[str, Any] = {

@@ -20,8 +20,8 @@ from farm.core.errors import InvalidInput
 from farm.core.matrices.matrix import RejectionKind
 from farm.core.matrices.rounds import SequentialRounds
 from farm.core.results.statistics.gate import GateOutcome
-from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.matrices.matrix import ROUNDS_MODEL
+from farm.wire.documents.results.speedups import SpeedupView
 from tests.cli.matrices.test_matrix import run
 from tests.support.farm.api_server import scripted_server
 from tests.support.sample_views import NOON, duplicate_view, matrix_view, speedup_view

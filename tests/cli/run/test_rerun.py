@@ -9,8 +9,9 @@ from farm.cli.run.rerun import agreement_text, comparison_report, plan_report, r
 from farm.core.base.ids import AttemptId, CellId, DeviceId, MatrixId
 from farm.core.devices.controls import ControlLevel
 from farm.core.runs.measurement import CellSummary
-from farm.wire.documents.matrices.matrices import MatrixResults, SpeedupView
+from farm.wire.documents.matrices.matrices import MatrixResults
 from farm.wire.documents.results.rerun import RerunDifference, RerunPlan
+from farm.wire.documents.results.speedups import SpeedupView
 from tests.support.sample_views import NOON, matrix_view, speedup_view
 
 TIME = CellSummary(rounds=10, median=18_700_000.0, low=18e6, high=19e6, ci_low=18.5e6, ci_high=18.9e6)

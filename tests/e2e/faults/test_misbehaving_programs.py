@@ -11,7 +11,7 @@ from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.processes import JOURNAL_FILE, open_runs
 from farm.cli.jobs.attempt import attempt_report
 from farm.core.errors import Blame
-from farm.wire.documents.matrices.matrices import AttemptView, JobView
+from farm.wire.documents.matrices.jobs import AttemptView, JobView
 from tests.support.agents.run_spans import overlapping_runs
 from tests.support.fakes import failing_program, matrix_spec, stand_in_model, steady_program
 from tests.support.farm.processes import (

@@ -14,7 +14,7 @@ from farm.database.transaction import bind_tx
 from farm.services.results.explanations.attempts import attempt_view
 from farm.services.results.interchange.energy_import import import_energy
 from farm.wire.agents.protocol import Assignment
-from farm.wire.documents.matrices.matrices import AttemptView
+from farm.wire.documents.matrices.jobs import AttemptView
 from farm.wire.documents.results.results import EnergyImport
 from tests.phone.condition.test_energy_rails import HAL_2
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, plan_of, torch_output

@@ -26,7 +26,7 @@ from farm.store.files.programs import current_programs
 from farm.store.files.variants import list_variants
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.devices import LabelRequest
-from farm.wire.documents.matrices.matrices import AttemptView
+from farm.wire.documents.matrices.jobs import AttemptView
 from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.services.matrices.test_generic_harness import MATRIX, answer, register
 from tests.support.database.sent_statements import sent_to

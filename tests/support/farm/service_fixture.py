@@ -50,8 +50,9 @@ from farm.wire.agents.protocol import (
     SessionAnswer,
     SessionOpening,
 )
-from farm.wire.documents.matrices.matrices import MatrixView, SpeedupView
+from farm.wire.documents.matrices.matrices import MatrixView
 from farm.wire.documents.matrices.matrix import matrix_spec
+from farm.wire.documents.results.speedups import SpeedupView
 from tests.support.database.migrated_database import put_migrated
 from tests.support.fake_clock import FakeClock
 from tests.support.farm.direct_calls import receive, settle, submit_matrix

@@ -19,7 +19,7 @@ from farm.presentation.jobs.attempt import (
 )
 from farm.presentation.jobs.condition import condition_rows
 from farm.presentation.jobs.measurement import reading_fields
-from farm.wire.documents.matrices.matrices import AttemptView
+from farm.wire.documents.matrices.jobs import AttemptView
 from tests.support.farm.http_farm import http_farm
 from tests.support.farm.service_fixture import FarmRig, good_evidence
 from tests.web.conftest import PageFarm, words_of

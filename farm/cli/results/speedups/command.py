@@ -27,7 +27,7 @@ from farm.cli.shell.options import (
 from farm.cli.shell.output import first_rows, out, print_json_list, print_notice, show
 from farm.core.errors import InvalidInput
 from farm.presentation.text import past_moment, plural
-from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.speedups import SpeedupView
 
 #: Rows named with their cells below a table.
 _ROWS_NUMBERED = 4

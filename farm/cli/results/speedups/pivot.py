@@ -11,7 +11,7 @@ from farm.core.runs.measurement import Verdict
 from farm.presentation.pivot import Pivot, pivots
 from farm.presentation.speedup_notes import other_work
 from farm.presentation.text import EMPTY_CELL, duration_or_nothing
-from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.speedups import SpeedupView
 
 _MARK_BY_VERDICT = {
     Verdict.FASTER: "+",

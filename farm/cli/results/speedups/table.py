@@ -21,7 +21,7 @@ from farm.presentation.speedup_blocks import (
 )
 from farm.presentation.speedup_notes import DISCOVERY, discovered_rows, legend, notes
 from farm.presentation.text import EMPTY_CELL, change_text, device_kind, duration_or_nothing, interval_text
-from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.speedups import SpeedupView
 
 _HEADINGS = ("speedup", "95 % interval", "time", "difference", "rounds", "verdict")
 _STYLE_BY_VERDICT = {

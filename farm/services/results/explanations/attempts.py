@@ -19,7 +19,7 @@ from farm.store.matrices import matrices
 from farm.store.results import evidence as evidence_store
 from farm.store.results import measurements
 from farm.wire.documents.matrices.cell_setup import AttemptCell
-from farm.wire.documents.matrices.matrices import AttemptView
+from farm.wire.documents.matrices.jobs import AttemptView
 from farm.wire.storable_text import make_storable
 
 _PLAN = TypeAdapter(RunPlan)

@@ -28,12 +28,8 @@ from farm.store.matrices import matrices
 from farm.store.matrices.matrices import CellRow, Matrix
 from farm.store.results import provenance
 from farm.store.results.provenance import MeasuredRun
-from farm.wire.documents.matrices.matrices import SpeedupView
-from farm.wire.documents.results.explain import (
-    CellExplanation,
-    DisturbedRun,
-    RoundView,
-)
+from farm.wire.documents.results.explain import CellExplanation, DisturbedRun, RoundView
+from farm.wire.documents.results.speedups import SpeedupView
 
 
 def explain_cell(connection: Connection, cell_id: CellId) -> CellExplanation:

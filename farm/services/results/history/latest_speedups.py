@@ -35,7 +35,7 @@ from farm.store.results.history.newest_points import list_comparisons
 from farm.store.results.history.stale_points import pending_sessions
 from farm.store.results.measurements import Measurement
 from farm.store.results.provenance import builds_of_each
-from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.speedups import SpeedupView
 
 #: Rounds of so many matrices are pooled at most: the newest ones.
 POOLED_MATRICES = 20

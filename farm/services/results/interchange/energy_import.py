@@ -8,7 +8,7 @@ from farm.database.transaction import Tx
 from farm.services.results.explanations.attempts import attempt_view
 from farm.store.operations.events import record_event
 from farm.store.results.interchange.imported_energy import put_imported_energy, timed_inferences
-from farm.wire.documents.matrices.matrices import AttemptView
+from farm.wire.documents.matrices.jobs import AttemptView
 from farm.wire.documents.results.results import EnergyImport
 
 

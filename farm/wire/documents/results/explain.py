@@ -14,7 +14,8 @@ from farm.core.results.pairing import Exclusion
 from farm.core.runs.measurement import Metric, Outcome, Quality, SampleKind
 from farm.core.runs.trace import RunTrace
 from farm.wire.base import Wire
-from farm.wire.documents.matrices.matrices import JobView, SpeedupView
+from farm.wire.documents.matrices.jobs import JobView
+from farm.wire.documents.results.speedups import SpeedupView
 
 
 class MeasurementView(Wire):

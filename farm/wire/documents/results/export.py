@@ -15,7 +15,7 @@ from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, FactsId, Job
 from farm.wire.base import Count, Wire
 from farm.wire.documents.devices import DeviceView
 from farm.wire.documents.matrices.cell_setup import CellSetup
-from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.speedups import SpeedupView
 
 #: Measurements whose files are written together: those of numbers from a multiple of this one on.
 EXPORT_BLOCK = 20_000

@@ -6,7 +6,8 @@ from farm.core.base.ids import AttemptId, CellId, DeviceId, MatrixId
 from farm.core.devices.controls import ControlLevel
 from farm.core.runs.measurement import CellSummary
 from farm.wire.base import Wire
-from farm.wire.documents.matrices.matrices import MatrixResults, SpeedupView
+from farm.wire.documents.matrices.matrices import MatrixResults
+from farm.wire.documents.results.speedups import SpeedupView
 
 
 class RerunDifference(Wire):

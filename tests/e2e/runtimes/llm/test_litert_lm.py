@@ -10,7 +10,8 @@ import pytest
 
 from farm.core.runs.derived.generation import Generation
 from farm.core.runs.measurement import Quality
-from farm.wire.documents.matrices.matrices import AttemptView, CellView
+from farm.wire.documents.matrices.jobs import AttemptView
+from farm.wire.documents.matrices.matrices import CellView
 from tests.support.farm.processes import CHECKOUT, FarmProcess
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from farm.core.runs.derived.generation import Generation
-from farm.wire.documents.matrices.matrices import AttemptView
+from farm.wire.documents.matrices.jobs import AttemptView
 from tests.support.farm.processes import CHECKOUT, FarmProcess
 
 pytestmark = [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from farm.core.runs.measurement import Quality
-from farm.wire.documents.matrices.matrices import AttemptView
+from farm.wire.documents.matrices.jobs import AttemptView
 from tests.support.farm.processes import CHECKOUT, FarmProcess
 
 pytestmark = [

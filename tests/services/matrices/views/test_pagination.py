@@ -16,9 +16,9 @@ from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.speedups import list_speedups
 from farm.store.matrices.lazy_expansion import next_batches
 from farm.store.matrices.matrices import PAGE, add_rejections, page_of_rejections
-from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.matrices.matrix import matrix_spec
 from farm.wire.documents.results.results import MAX_RESULTS_PAGE
+from farm.wire.documents.results.speedups import SpeedupView
 from tests.support.farm.direct_calls import submit_unexpanded
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
 

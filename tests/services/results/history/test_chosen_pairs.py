@@ -13,7 +13,7 @@ from farm.services.results.history.trends import list_histories
 from farm.services.results.speedups import NEVER_TOGETHER, list_speedups
 from farm.store.matrices.search import MatrixFilter, index_names
 from farm.wire.agents.protocol import Assignment
-from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.speedups import SpeedupView
 from tests.services.results.history.test_latest_speedups import ONE_PHONE
 from tests.support.farm.changes import recorded_change
 from tests.support.farm.points import compute_points

@@ -28,7 +28,7 @@ from farm.store.files.programs import put_program
 from farm.store.matrices.matrices import get_matrix, list_cells
 from farm.store.results.measurements import Measurement
 from farm.wire.agents.protocol import Assignment
-from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.speedups import SpeedupView
 from tests.support.database.sent_statements import sent_to
 from tests.support.farm.points import compute_points
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, plan_of

@@ -13,7 +13,7 @@ from farm.database.tables import cells, measurements
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.speedups import list_speedups
 from farm.store.results.past_pairs import SeriesPast, past_measurements
-from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.speedups import SpeedupView
 from tests.services.results.history.test_chosen_pairs import measured
 from tests.services.results.history.test_retractions import retract
 from tests.support.database.sent_statements import sent_to

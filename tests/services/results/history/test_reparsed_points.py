@@ -16,9 +16,9 @@ from farm.services.results.history.group_speedups import group_speedups
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.history.retractions import apply_retraction
 from farm.services.results.history.trends import list_histories
-from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.results.changes import ChangeView
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView, RetractRequest
+from farm.wire.documents.results.speedups import SpeedupView
 from tests.services.results.history.test_groups_and_lists import check_close
 from tests.services.results.history.test_latest_speedups import measured
 from tests.services.results.reparse.test_reparse import NEWER, reparse
