@@ -27,7 +27,7 @@ from farm.services.operations.alarms import step_text
 from farm.services.results.explanations.attempts import attempt_view
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.interchange.energy_import import import_energy
-from farm.services.results.speedups import PAGE, list_speedups
+from farm.services.results.speedups.listing import PAGE, list_speedups
 from farm.store.files.variants import get_variant, newest_variants, variants_page
 from farm.store.matrices.search import matrices_of
 from farm.wire.base import MAX_LIST_PAGE, WIRE_VERSION, Count

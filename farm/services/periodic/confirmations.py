@@ -32,7 +32,7 @@ from farm.services.matrices.rerun import prepare_repeated
 from farm.services.matrices.submit import PreparedMatrix, store_matrix
 from farm.services.matrices.views import matrix_view
 from farm.services.results.history.changes import record_confirmation
-from farm.services.results.speedups import list_speedups
+from farm.services.results.speedups.listing import list_speedups
 from farm.store.devices.devices import get_device
 from farm.store.files import programs, variants
 from farm.store.files.programs import Program

@@ -18,7 +18,8 @@ from farm.services.files.programs import check_program_kept
 from farm.services.matrices.rerun import prepare_repeated
 from farm.services.matrices.submit import PreparedMatrix
 from farm.services.results.cells import list_results
-from farm.services.results.speedups import comparisons_of, speedup_views, with_priors
+from farm.services.results.speedups.listing import speedup_views
+from farm.services.results.speedups.pairs import comparisons_of, with_priors
 from farm.store.devices import devices
 from farm.store.devices.devices import Device
 from farm.store.files import programs, variants

@@ -23,7 +23,8 @@ from farm.core.results.statistics.interval import CONFIDENCE
 from farm.database.notifications import notify_hosts_of_devices
 from farm.database.transaction import Tx
 from farm.services.matrices.lazy_expansion import end_poison_jobs
-from farm.services.results.speedups import SpeedupInputs, comparisons_of
+from farm.services.results.speedups.inputs import SpeedupInputs
+from farm.services.results.speedups.pairs import comparisons_of
 from farm.store.devices.devices import get_device
 from farm.store.devices.workload import idle_devices
 from farm.store.jobs import jobs

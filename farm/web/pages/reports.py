@@ -13,7 +13,7 @@ from farm.core.base.ids import MatrixId
 from farm.presentation.speedup_notes import LEGEND, discovered_rows
 from farm.services.matrices.cell_views import CellLine
 from farm.services.matrices.views import list_cell_lines, matrix_view
-from farm.services.results.speedups import PAGE, list_speedups
+from farm.services.results.speedups.listing import PAGE, list_speedups
 from farm.web.charts.forest_blocks import speedup_blocks
 from farm.web.http.rendering import STATIC_FOLDER
 from farm.web.http.templates import TEMPLATES

@@ -22,7 +22,7 @@ from farm.services.matrices.views import first_page_size
 from farm.services.results.history.group_points import NewestPoints
 from farm.services.results.history.group_speedups import group_speedups
 from farm.services.results.history.latest_speedups import list_latest_speedups
-from farm.services.results.speedups import PAGE, list_speedups
+from farm.services.results.speedups.listing import PAGE, list_speedups
 from farm.store.matrices.matrices import get_matrix
 from farm.store.matrices.search import MatrixFilter, matrices_of
 from farm.store.results.interchange.external_results import has_external_results

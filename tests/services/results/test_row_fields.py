@@ -21,7 +21,7 @@ from farm.services.results.explanations.attempts import attempt_view
 from farm.services.results.explanations.jobs import job_detail
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.placements import list_placements
-from farm.services.results.speedups import list_speedups
+from farm.services.results.speedups.listing import list_speedups
 from farm.store.files.programs import current_programs
 from farm.store.files.variants import list_variants
 from farm.wire.agents.protocol import Assignment

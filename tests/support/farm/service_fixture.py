@@ -37,7 +37,7 @@ from farm.services.jobs.plans import RunPlanner
 from farm.services.matrices.views import matrix_view
 from farm.services.periodic.reaper import reap
 from farm.services.results.history.latest_speedups import list_latest_speedups
-from farm.services.results.speedups import list_speedups
+from farm.services.results.speedups.listing import list_speedups
 from farm.store.files.artifacts import put_artifact
 from farm.wire.agents.protocol import (
     Assignment,

@@ -22,7 +22,7 @@ from farm.services.results.explanations.sides import (
     explain_sides,
     positions_in_blocks,
 )
-from farm.services.results.speedups import speedup_views
+from farm.services.results.speedups.listing import speedup_views
 from farm.store.jobs.run_order import orders_of
 from farm.store.matrices import matrices
 from farm.store.matrices.matrices import CellRow, Matrix

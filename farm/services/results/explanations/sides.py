@@ -12,7 +12,8 @@ from farm.core.jobs.run_order import RunOrder
 from farm.core.models.variant import Manifest
 from farm.core.runs.evidence import Evidence
 from farm.services.files.harnesses import adapter_of, default_of_flags
-from farm.services.results.speedups import SpeedupInputs, comparisons_of, with_priors
+from farm.services.results.speedups.inputs import SpeedupInputs
+from farm.services.results.speedups.pairs import comparisons_of, with_priors
 from farm.store.devices import devices
 from farm.store.files import programs
 from farm.store.files import variants as variant_store

@@ -18,7 +18,7 @@ from farm.core.results.statistics.log_sums import LogSums
 from farm.database.known_at import as_known_at
 from farm.services.results.history.listed_pairs import PairsAgainst
 from farm.services.results.history.session_points import COMPUTED_AT_ONCE, pending_points, session_points
-from farm.services.results.speedups import SpeedupInputs
+from farm.services.results.speedups.inputs import SpeedupInputs
 from farm.store.results.history.newest_points import (
     Comparison,
     DeviceGroup,

@@ -23,12 +23,9 @@ from farm.services.results.history.listed_pairs import (
     known_labels,
     labels_on_device,
 )
-from farm.services.results.speedups import (
-    PAGE,
-    SpeedupInputs,
-    speedup_views,
-    with_priors,
-)
+from farm.services.results.speedups.inputs import SpeedupInputs
+from farm.services.results.speedups.listing import PAGE, speedup_views
+from farm.services.results.speedups.pairs import with_priors
 from farm.store.matrices import matrices
 from farm.store.matrices.search import MatrixFilter, with_few_matches
 from farm.store.results.history.newest_points import list_comparisons

@@ -10,7 +10,9 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, DeviceId, MatrixId
 from farm.core.errors import NotFound
 from farm.core.results.history.chosen_labels import ChosenLabels
-from farm.services.results.speedups import AFTER_HINT, CellPair, SpeedupInputs, compared_pairs
+from farm.services.results.speedups.inputs import SpeedupInputs
+from farm.services.results.speedups.listing import AFTER_HINT
+from farm.services.results.speedups.pairs import CellPair, compared_pairs
 from farm.store.devices.fleet import list_device_ids
 from farm.store.matrices import matrices
 from farm.store.matrices.candidates import CandidateFilter, labels_of_matrix

@@ -9,7 +9,7 @@ from farm.cli.results.speedups.table import speedup_table
 from farm.core.models.variant import Precision, SlowPath
 from farm.database.transaction import bind_tx
 from farm.services.files.registration import register_variant
-from farm.services.results.speedups import list_speedups
+from farm.services.results.speedups.listing import list_speedups
 from tests.services.results.history.test_latest_speedups import measured
 from tests.support.farm.service_fixture import ANN, FarmRig, HostRig
 from tests.support.sample_views import cell_setup, speedup_view

@@ -8,7 +8,7 @@ from farm.cli.results.speedups.groups import group_tables
 from farm.cli.results.speedups.pivot import pivot_tables
 from farm.cli.results.speedups.table import speedup_table
 from farm.services.results.history.group_speedups import group_speedups
-from farm.services.results.speedups import list_speedups
+from farm.services.results.speedups.listing import list_speedups
 from farm.wire.documents.results.history import GroupBy
 from tests.services.results.history.test_latest_speedups import measured
 from tests.support.farm.service_fixture import FarmRig, HostRig

@@ -13,7 +13,7 @@ from farm.services.matrices.views import list_matrix_summaries, list_rejected_vi
 from farm.services.results.cells import list_results
 from farm.services.results.explanations.cells import explain_cell
 from farm.services.results.history.latest_speedups import list_latest_speedups
-from farm.services.results.speedups import list_speedups
+from farm.services.results.speedups.listing import list_speedups
 from farm.store.matrices.lazy_expansion import next_batches
 from farm.store.matrices.matrices import PAGE, add_rejections, page_of_rejections
 from farm.wire.documents.matrices.matrix import matrix_spec

@@ -10,7 +10,8 @@ from farm.database.transaction import bind_tx
 from farm.services.results.history.changes import list_changes
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.history.trends import list_histories
-from farm.services.results.speedups import NEVER_TOGETHER, list_speedups
+from farm.services.results.speedups.inputs import NEVER_TOGETHER
+from farm.services.results.speedups.listing import list_speedups
 from farm.store.matrices.search import MatrixFilter, index_names
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.results.speedups import SpeedupView

@@ -12,7 +12,7 @@ from farm.core.errors import InvalidInput
 from farm.core.results.history.chosen_labels import PairChoice
 from farm.services.results.history.group_speedups import group_speedups
 from farm.services.results.history.latest_speedups import list_latest_speedups
-from farm.services.results.speedups import list_speedups
+from farm.services.results.speedups.listing import list_speedups
 from farm.wire.documents.results.history import GroupBy
 from tests.services.results.history.test_groups_and_lists import THREE_FLAGS
 from tests.services.results.history.test_latest_speedups import ONE_PHONE, Unsteady

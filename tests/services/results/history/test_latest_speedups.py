@@ -16,13 +16,9 @@ from farm.database.transaction import bind_tx
 from farm.services.results import past_pairs
 from farm.services.results.history import listed_pairs
 from farm.services.results.history.latest_speedups import list_latest_speedups
-from farm.services.results.speedups import (
-    CellPair,
-    SpeedupInputs,
-    compared_pairs,
-    comparisons_of,
-    list_speedups,
-)
+from farm.services.results.speedups.inputs import SpeedupInputs
+from farm.services.results.speedups.listing import list_speedups
+from farm.services.results.speedups.pairs import CellPair, compared_pairs, comparisons_of
 from farm.store.files.artifacts import put_artifact
 from farm.store.files.programs import put_program
 from farm.store.matrices.matrices import get_matrix, list_cells

@@ -11,7 +11,7 @@ from farm.core.results.history.chosen_labels import PairChoice
 from farm.core.results.statistics.past_variance import MAX_MATRICES, MIN_MATRICES
 from farm.database.tables import cells, measurements
 from farm.services.results.history.latest_speedups import list_latest_speedups
-from farm.services.results.speedups import list_speedups
+from farm.services.results.speedups.listing import list_speedups
 from farm.store.results.past_pairs import SeriesPast, past_measurements
 from farm.wire.documents.results.speedups import SpeedupView
 from tests.services.results.history.test_chosen_pairs import measured

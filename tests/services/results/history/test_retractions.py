@@ -11,7 +11,7 @@ from farm.database.transaction import bind_tx
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.history.retractions import apply_retraction
 from farm.services.results.history.trends import list_histories
-from farm.services.results.speedups import list_speedups
+from farm.services.results.speedups.listing import list_speedups
 from farm.wire.documents.results.history import RetractRequest
 from tests.services.results.history.test_latest_speedups import measured
 from tests.support.farm.points import all_points, compute_points

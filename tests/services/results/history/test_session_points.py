@@ -23,7 +23,7 @@ from farm.services.results.history.session_points import (
     session_points,
     store_points,
 )
-from farm.services.results.speedups import list_speedups
+from farm.services.results.speedups.listing import list_speedups
 from farm.store.matrices.search import MatrixFilter
 from farm.store.results.history.stale_points import (
     MeasuredSession,

@@ -8,7 +8,7 @@ from farm.database.migrate import config_for, defer_foreign_keys, upgrade
 from farm.services.results.history.group_speedups import group_speedups
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.history.trends import list_histories
-from farm.services.results.speedups import list_speedups
+from farm.services.results.speedups.listing import list_speedups
 from farm.wire.documents.results.history import GroupBy
 from tests.services.results.history.test_latest_speedups import ONE_PHONE, Unsteady, measured
 from tests.support.farm.points import all_points, compute_points

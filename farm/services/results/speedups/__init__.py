@@ -1,0 +1,1 @@
+"""Speedups per device, from the accepted measurements of a matrix."""
