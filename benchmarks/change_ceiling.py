@@ -14,10 +14,10 @@ from statistics import NormalDist
 import numpy as np
 
 from benchmarks.farm_history import Event, Farm, History
-from farm.core.results.history.changes.candidates import PLANNED, PLANNED_ABSOLUTE
 from farm.core.results.history.changes.noise import Floats
+from farm.core.results.history.changes.planned.conditions import PLANNED, PLANNED_ABSOLUTE
 from farm.core.results.history.changes.points import BASELINE, Cause, Point
-from farm.core.results.history.changes.scans import SCAN
+from farm.core.results.history.changes.scans.ratio_scans import SCAN
 
 #: Sessions of a device that it looks at: before the change, and since all of it.
 _BEFORE, _AFTER = 50, 25

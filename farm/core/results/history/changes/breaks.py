@@ -1,6 +1,6 @@
 """Series, the versions they were measured with, and breaks: the sessions at which a version changed."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from farm.core.results.history.changes.points import BASELINE, Cause, Point
@@ -78,9 +78,10 @@ class VersionBreak:
     def skipped(self, rows: Iterable[int], size: float) -> bool:
         """Return whether these series show what was told of the version before, which they skipped."""
         before = self.previous
+        while before is not None and not before.is_told:
+            before = before.previous
         return (
             before is not None
-            and before.is_told
             and 0.5 <= size / before.told_size <= 2.0
             and not any(
                 before.was_had(row) and self.tick_by_row[row] - before.tick_by_row.get(row, 0) > _AT_ONCE
@@ -119,8 +120,9 @@ class Catalog:
         self._row_by_name: dict[str, int] = {}
         self._device_row: dict[str, int] = {}
         self.rows_by_device: list[list[int]] = []
-        #: By what they belong to, and the version.
-        self._breaks: dict[tuple[str, ...], VersionBreak] = {}
+        self._breaks: list[VersionBreak] = []
+        #: The newest of each version, by what it belongs to.
+        self._newest_break: dict[tuple[str, ...], VersionBreak] = {}
 
     def __len__(self) -> int:
         return len(self.series)
@@ -206,15 +208,16 @@ class Catalog:
     def _join(
         self, kind: tuple[str, ...], old: str, version: str, row: int, day: int, tick: int
     ) -> VersionBreak:
-        earlier, before = (self._breaks.get((*kind, of)) for of in (version, old))
+        earlier, before = (self._newest_break.get((*kind, of)) for of in (version, old))
         known = earlier
         if known is None or day - known.day > known.open_days or row in known.tick_by_row:
-            known = self._breaks[*kind, version] = VersionBreak(
+            known = self._newest_break[*kind, version] = VersionBreak(
                 cause=Cause(kind[0]), version=version, day=day
             )
-            # A device that returns late skips what the others had before.
+            self._breaks.append(known)
+            # What is told of the version later, or was of what a late device skips, is told of it, too.
             if earlier is not None and row not in earlier.tick_by_row:
-                known.previous = earlier.previous
+                known.previous = earlier
         # The build of another model is no version before that others skipped: some series has to have had it.
         if before is not None:
             before.left_by.add(row)
@@ -224,15 +227,16 @@ class Catalog:
         known.day_by_row[row] = day
         return known
 
-    def open_breaks(self, day: int) -> Iterator[VersionBreak]:
-        """Yield the breaks that may still be found to have changed something; forget the others."""
-        for key, known in list(self._breaks.items()):
-            if day - known.day > _OPEN_DAYS + ROLLOUT_DAYS:
-                del self._breaks[key]
+    def open_breaks(self, day: int) -> list[VersionBreak]:
+        """Return the breaks that may still be found to have changed something; forget the others."""
+        first = day - _OPEN_DAYS - ROLLOUT_DAYS
+        for known in self._breaks:
+            if known.day < first:
                 # What a series skips is not looked for any further back.
                 known.previous = None
-            elif not known.is_told:
-                yield known
+        self._breaks = [known for known in self._breaks if known.day >= first]
+        self._newest_break = {key: known for key, known in self._newest_break.items() if known.day >= first}
+        return [known for known in self._breaks if not known.is_told]
 
     def breaks_of(self, rows: Collection[int]) -> list[VersionBreak]:
         """Return the breaks of most of these series (of files: of all), files first and the method last.
@@ -242,7 +246,7 @@ class Catalog:
         order = (Cause.FILE, Cause.PROGRAM, Cause.OS, Cause.METHOD)
         found = [
             known
-            for known in self._breaks.values()
+            for known in self._breaks
             if 2 * (count := sum(row in known.tick_by_row for row in rows)) > len(rows)
             and (known.cause is not Cause.FILE or count == len(rows))
         ]
@@ -252,7 +256,7 @@ class Catalog:
         """Return the devices of which any series got a version on a day or later."""
         return {
             self.series[row].device_row
-            for known in self._breaks.values()
+            for known in self._breaks
             for row, day in known.day_by_row.items()
             if day >= since
         }

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from farm.core.results.history.changes.breaks import VersionBreak
+from farm.core.results.history.changes.differences import Difference, pooled
 from farm.core.results.history.changes.points import Cause
 from farm.core.results.statistics.families import discoveries
 
@@ -59,8 +60,9 @@ class Candidate:
     #: In absolute time: the ratios stayed.
     is_absolute: bool = False
     break_: VersionBreak | None = None
-    #: Mean of clipped contrasts, as the series show it, and one over its variance.
-    shift: float = 0.0
+    #: Of ratios: what each series shows.
+    evidence: Mapping[int, Difference] = field(default_factory=dict)
+    #: One over the variance of the mean of its series; 0 where that is not known.
     precision: float = 0.0
     #: Tested because a version changed, and not found by a scan.
     is_planned: bool = False
@@ -134,18 +136,15 @@ def strongest(candidates: Sequence[Candidate], *, stands: Significance) -> Candi
 
 def _includes(wider: Candidate, best: Candidate) -> bool:
     """Return whether the further series of a wider scope of the same break moved by at least half as much."""
-    if (
-        not best.precision
-        or wider.break_ is not best.break_
-        or best.break_ is None
-        or wider.is_absolute
-        or best.is_absolute
-    ):
+    if wider.break_ is None or wider.break_ is not best.break_ or wider.is_absolute or best.is_absolute:
         return False
     if not wider.tick_by_row.keys() > best.tick_by_row.keys() or wider.size * best.size <= 0:
         return False
-    rest = wider.precision - best.precision
-    if rest <= 0.02 * best.precision:
-        return True
-    shift = (wider.precision * wider.shift - best.precision * best.shift) / rest
-    return shift / best.shift >= _SHARE_OF_WIDER
+    narrow = best.evidence.keys() or best.tick_by_row.keys()
+    own = [part for row, part in wider.evidence.items() if row in narrow]
+    rest = [part for row, part in wider.evidence.items() if row not in narrow]
+    if not own or not rest:
+        return bool(own)
+    moved, others = pooled(own).shift, pooled(rest)
+    says_nothing = others.precision * moved**2 <= 1.0
+    return says_nothing or others.shift / moved >= _SHARE_OF_WIDER

@@ -8,13 +8,15 @@ from itertools import groupby
 import numpy as np
 
 from farm.core.results.history.changes.breaks import Catalog, VersionBreak
-from farm.core.results.history.changes.candidates import CandidateFinder
 from farm.core.results.history.changes.choice import Candidate, Moved, significance, strongest
 from farm.core.results.history.changes.device_level.levels import DeviceLevels
-from farm.core.results.history.changes.groups import groups_of
+from farm.core.results.history.changes.planned.planned_tests import PlannedTests
 from farm.core.results.history.changes.points import Cause, Change, Point
 from farm.core.results.history.changes.ratios import RatioHistory
-from farm.core.results.history.changes.scans import ScanFinder
+from farm.core.results.history.changes.scans.device_scans import DeviceScans
+from farm.core.results.history.changes.scans.groups import groups_of
+from farm.core.results.history.changes.scans.ratio_scans import RatioScans
+from farm.core.results.history.changes.scans.told import Told
 
 #: After a drift was told, so many sessions are the new reference.
 _KEPT_OF_DRIFT = 5
@@ -45,8 +47,10 @@ class Detector:
         self._catalog = Catalog()
         self._ratios = RatioHistory()
         self._levels = DeviceLevels()
-        self._finder = CandidateFinder(self._catalog, self._ratios, self._levels)
-        self._scans = ScanFinder(self._catalog, self._ratios, self._levels, self._finder)
+        self._planned = PlannedTests(self._catalog, self._ratios, self._levels)
+        self._told = Told()
+        self._device_scans = DeviceScans(self._catalog, self._levels, self._planned, self._told)
+        self._ratio_scans = RatioScans(self._catalog, self._ratios, self._levels, self._planned, self._told)
         self._tick = 0
         self._day: int | None = None
 
@@ -70,7 +74,7 @@ class Detector:
 
     def _push(self, day: int, wave: Sequence[Point]) -> tuple[set[int], set[int]]:
         self._tick += 1
-        self._scans.day_by_tick.append(day)
+        self._told.day_by_tick.append(day)
         tick, catalog = self._tick, self._catalog
         rows, ratios, errors, timed, times = [], [], [], [], []
         renewed: set[int] = set()
@@ -117,11 +121,11 @@ class Detector:
         self, day: int, rows: Sequence[int], devices: Sequence[int], measured: Collection[int]
     ) -> list[Change]:
         """Return what the newest sessions tell: of ratios, of levels, and of versions that they have."""
-        scans = self._scans
-        strong, moved = scans.strong_rows(rows), scans.strong_devices(devices)
+        scans, of_devices = self._ratio_scans, self._device_scans
+        strong, moved = scans.strong_rows(rows), of_devices.strong(devices)
         groups = scans.strong_groups(groups_of(self._catalog, rows))
         tests = {
-            known: self._finder.of_break(known)
+            known: self._planned.of_break(known)
             for known in self._catalog.open_breaks(day)
             if not known.tick_by_row.keys().isdisjoint(measured)
         }
@@ -131,10 +135,10 @@ class Detector:
         for _ in range(_MOST_CHANGES):
             if not (strong or moved or groups or breaks):
                 break
-            candidates = [c for known in breaks if not known.is_told for c in self._finder.of_break(known)]
+            candidates = [c for known in breaks if not known.is_told for c in self._planned.of_break(known)]
             candidates += scans.of_groups(groups, day)
             candidates += [c for row in strong for c in scans.of_row(row, day)]
-            candidates += [c for device, shift in moved.items() for c in scans.of_device(device, shift)]
+            candidates += [c for device, shift in moved.items() for c in of_devices.candidates(device, shift)]
             best = strongest(candidates, stands=stands)
             if best is None:
                 break
@@ -142,7 +146,7 @@ class Detector:
             skipped = best.break_ is not None and best.break_.skipped(best.tick_by_row, best.size)
             if not best.is_known and not skipped:
                 told.append(change)
-            strong, moved = scans.strong_rows(strong), scans.strong_devices(list(moved))
+            strong, moved = scans.strong_rows(strong), of_devices.strong(list(moved))
             groups = scans.strong_groups(groups)
         return told
 
@@ -156,13 +160,13 @@ class Detector:
         by_device: dict[int, list[int]] = {}
         for row, tick in candidate.tick_by_row.items():
             by_device.setdefault(catalog.series[row].device_row, []).append(row)
-            self._scans.told_by_row[row] = (candidate.size, tick)
+            self._told.changed_by_row[row] = (candidate.size, tick)
             if not candidate.is_absolute:
                 self._begin_level(row, tick, candidate, day)
         is_drift = candidate.cause is Cause.DRIFT
         for device, rows in by_device.items():
             if is_drift and candidate.is_absolute:
-                self._scans.drift_by_device[device] = Moved(candidate.size, day, is_drift)
+                self._told.drift_by_device[device] = Moved(candidate.size, day, is_drift)
             if candidate.is_absolute or not is_drift:
                 tick = min(candidate.tick_by_row[row] for row in rows)
                 self._levels.adjust(np.array(rows), device, tick, candidate.size, is_drift=is_drift)
@@ -188,7 +192,7 @@ class Detector:
             first = tick
             if candidate.break_ is None:
                 size = -candidate.size if is_baseline else candidate.size
-                self._scans.moved_by_row[measured] = Moved(size, day, candidate.cause is Cause.DRIFT)
+                self._told.moved_by_row[measured] = Moved(size, day, candidate.cause is Cause.DRIFT)
             if candidate.cause is Cause.DRIFT:
                 first = int(self._ratios.ticks[measured, -_KEPT_OF_DRIFT])
             self._ratios.restart(np.array([measured]), np.array([first]))

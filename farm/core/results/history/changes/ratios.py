@@ -25,14 +25,14 @@ from farm.core.results.history.changes.noise import (
 )
 
 #: Sessions that are kept of a series.
-WINDOW = 80
+WINDOW = 160
 #: Numbers of latest sessions that are compared with those before. Three of them are too often outliers.
-_LAGS = np.array([4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40])
+_LAGS = np.array([4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 60])
 #: The shortest of them are compared by the scale of the sessions before, where these are fewer than so many.
 _SHORT_LAGS = 2
 _LONG_REFERENCE = 30
 #: Lengths of drifts that are sought.
-_RAMPS = np.array([15, 20, 30, 45, 60])
+_RAMPS = np.array([15, 20, 30, 45, 60, 90])
 #: A scan compares with at least so many sessions.
 LEAST_REFERENCE = 8
 #: Noise is measured from the level of so many sessions before.

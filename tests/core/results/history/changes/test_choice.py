@@ -3,8 +3,8 @@
 import pytest
 
 from farm.core.results.history.changes.breaks import VersionBreak
-from farm.core.results.history.changes.candidates import PLANNED_ABSOLUTE, PLANNED_NARROW
 from farm.core.results.history.changes.choice import Candidate, significance, strongest
+from farm.core.results.history.changes.planned.conditions import PLANNED_ABSOLUTE, PLANNED_NARROW
 from farm.core.results.history.changes.points import Cause
 
 BREAK = VersionBreak(cause=Cause.OS, version="o2", day=10)

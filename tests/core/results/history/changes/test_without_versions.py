@@ -9,7 +9,8 @@ import pytest
 from farm.core.results.history.changes.detect import detect
 from farm.core.results.history.changes.device_level.levels import DeviceLevels
 from farm.core.results.history.changes.points import BASELINE, Cause
-from farm.core.results.history.changes.scans import SCAN, SCAN_DEVICE, SCAN_DEVICE_SLOW
+from farm.core.results.history.changes.scans.device_scans import SCAN_DEVICE, SCAN_DEVICE_SLOW
+from farm.core.results.history.changes.scans.ratio_scans import SCAN
 from tests.core.results.history.changes.histories import FIRST_DAY, Shift, Sketch
 from tests.support.session.tiers import quick_first
 

@@ -18,7 +18,7 @@ from farm.core.results.history.changes.differences import FEW_DEGREES, Differenc
 from farm.core.results.history.changes.noise import Bools, Floats, Ints, row_medians
 
 #: Sessions of a device that are kept.
-SESSIONS = 100
+SESSIONS = 180
 #: Levels jump and return within days: a step that is not as large needs so many sessions.
 _LARGE, _LEAST_AFTER, _LEAST_AFTER_SMALL = math.log(1.5), 3, 6
 #: Sessions before a step, at least, and those beside which it is confirmed: a level that jumped returns.
@@ -159,10 +159,11 @@ class DeviceLevels:
         after, wide = shift.length, abs(shift.size)
         bases = [np.median(self.shared[device, max(-after - n, -SESSIONS) : -after]) for n in _BEFORE]
         moved = (np.sign(shift.size) * (self.shared[device, -after:, None] - bases)).min(axis=1)
+        is_large = wide >= _LARGE and not shift.is_drift
+        if after < (_LEAST_AFTER if is_large else _LEAST_AFTER_SMALL):
+            return False
         if shift.is_slow:
             return bool(np.median(moved[-LATEST_OF_DRIFT:]) >= _MIDDLE_SHARE * wide)
-        if after < (_LEAST_AFTER if wide >= _LARGE else _LEAST_AFTER_SMALL):
-            return False
         least = np.sort(moved)[after // _ONE_OF if after > _ALL_CONFIRM else 0]
         if (
             least < _CONFIRMING_SHARE * wide
@@ -179,7 +180,9 @@ class DeviceLevels:
         chance = (own[0] + _PRIOR_SESSIONS * usual) / (own[1] + _PRIOR_SESSIONS)
         return bool(chance**after <= _BY_CHANCE)
 
-    def planned(self, device: int, tick: int, rows: Ints, others: Ints) -> Difference:
+    def planned(
+        self, device: int, tick: int, rows: Ints, others: Ints, *, counts_absence: bool = True
+    ) -> Difference:
         """Return the step of some series of a device at a known session.
 
         Args:
@@ -188,6 +191,7 @@ class DeviceLevels:
             rows: the series whose version changed.
             others: those of the same device whose did not: what moves both is no step. Some that were hardly
                 measured with them, before or since, are left out.
+            counts_absence: whether it may be how far the level wandered while the device was away.
         """
         others = self._measured_with(rows, others, device, tick)
         if len(others):
@@ -215,7 +219,7 @@ class DeviceLevels:
         days = self.days[device][is_known].astype(np.float64)
         step = step_of_any_process(history[latest], days[latest], after, usual)
         variance = step.variance
-        if not len(others):
+        if counts_absence and not len(others):
             # The step itself is no wander.
             levels = self.shared[[device]] - step.size * (self.ticks[[device]] >= tick)
             away, known = self.days[[device]].astype(np.float64), self._is_known(self.sessions[[device]])

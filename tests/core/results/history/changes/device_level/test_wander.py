@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from farm.core.results.history.changes.candidates import PLANNED_ABSOLUTE
 from farm.core.results.history.changes.device_level import wander
 from farm.core.results.history.changes.device_level.wander import (
     UNKNOWN_PROCESSES,
@@ -15,7 +14,8 @@ from farm.core.results.history.changes.device_level.wander import (
     step_of_any_process,
 )
 from farm.core.results.history.changes.noise import Bools, Floats
-from farm.core.results.history.changes.scans import SCAN_DEVICE
+from farm.core.results.history.changes.planned.conditions import PLANNED_ABSOLUTE
+from farm.core.results.history.changes.scans.device_scans import SCAN_DEVICE
 
 DEVICES, SESSIONS = 12, 100
 

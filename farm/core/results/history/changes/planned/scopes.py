@@ -1,6 +1,6 @@
 """Scopes that a new version may concern: all series that have it, and parts of them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
@@ -85,6 +85,15 @@ def _partition(
     for row, part in evidence.items():
         parts.setdefault(values_of(row), {})[row] = part
     return parts
+
+
+def is_alone(catalog: Catalog, rows: Collection[int]) -> bool:
+    """Return whether no other device measures what these series are: none can be compared with them.
+
+    One session of one series or of one baseline may be an outlier, however far it moved.
+    """
+    slots = {catalog.series[row].slot for row in rows}
+    return all(row in rows for slot in slots for row in catalog.rows_by_slot[slot])
 
 
 def is_in_scope(catalog: Catalog, row: int, scope: Mapping[str, str]) -> bool:

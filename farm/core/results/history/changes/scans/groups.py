@@ -76,22 +76,6 @@ def _compared(catalog: Catalog, rows: Iterable[int]) -> list[int]:
     return [row for row in rows if not catalog.series[row].is_baseline]
 
 
-def others_of(catalog: Catalog, group: Group) -> list[int]:
-    """Return the series that tell whether a group is a part of what moved.
-
-    Of one variant on all devices: the other variants. Of one baseline, or one variant of a device: the others
-    of the device.
-    """
-    if "device" not in group.scope:
-        others = catalog.siblings_of(group.rows)
-    elif len(group.scope) > 1:
-        device_row = catalog.series[group.rows[0]].device_row
-        others = _compared(catalog, catalog.rows_by_device[device_row])
-    else:
-        others = []
-    return [row for row in others if row not in group.rows]
-
-
 def moved_baselines(
     catalog: Catalog, levels: DeviceLevels, rows: Sequence[int], tick: int, *, newest: int | None
 ) -> list[int]:

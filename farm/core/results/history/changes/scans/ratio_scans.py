@@ -1,4 +1,4 @@
-"""Candidates for a change that no version announced: of a series, of a group of series, of a device."""
+"""Scans of ratios: a step or a drift of one series, or of a group of series."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -6,42 +6,31 @@ from dataclasses import replace
 import numpy as np
 
 from farm.core.results.history.changes.breaks import Catalog
-from farm.core.results.history.changes.candidates import SHARE_OF_STEP, TOGETHER, CandidateFinder
-from farm.core.results.history.changes.choice import Candidate, Moved
+from farm.core.results.history.changes.choice import Candidate
 from farm.core.results.history.changes.device_level.beside_level import is_in_ratio
-from farm.core.results.history.changes.device_level.levels import LATEST_OF_DRIFT, DeviceLevels
-from farm.core.results.history.changes.device_level.wander import Shift
+from farm.core.results.history.changes.device_level.levels import DeviceLevels
 from farm.core.results.history.changes.differences import Difference, contrasts, pooled
-from farm.core.results.history.changes.groups import (
+from farm.core.results.history.changes.planned.conditions import SHARE_OF_STEP, TOGETHER, is_clearly_better
+from farm.core.results.history.changes.planned.planned_tests import PlannedTests
+from farm.core.results.history.changes.points import BASELINE, Cause
+from farm.core.results.history.changes.ratios import RatioHistory, Scan
+from farm.core.results.history.changes.scans.device_scans import NEAR_SESSIONS
+from farm.core.results.history.changes.scans.groups import (
     Group,
     group_history,
     group_scores,
     groups_of,
     moved_baselines,
-    others_of,
     own_steps,
 )
-from farm.core.results.history.changes.points import BASELINE, Cause
-from farm.core.results.history.changes.ratios import RatioHistory, Scan
-from farm.core.results.history.changes.scopes import version_scope
+from farm.core.results.history.changes.scans.told import Told
 
 #: Least scores of a scan: so high, because each session of each series or device is a look.
 SCAN = 4.7
 #: Of series that share a baseline: one session of it moves all of them.
 SCAN_BASELINE = 5.2
-#: Of a step of a device, of which each session compares 24.
-SCAN_DEVICE = 5.2
-#: Of a drift of a device, and of a step long ago, which a level that wanders far and slowly resembles.
-SCAN_DEVICE_SLOW = 7.0
-LEAST_DEVICE_STEP = 0.025
-#: Levels age by some percent a year.
-LEAST_DEVICE_SLOW = 0.04
 #: A step that takes so many sessions to be found is more probably a drift.
 _SLOW_STEP = 8
-#: A break explains a scan's change within so many sessions of it.
-_NEAR_SESSIONS = 3
-#: A program that is new is tested for so many sessions before a device is blamed.
-_PROGRAM_SESSIONS = 5
 #: Least scores of a ratio, of its scan and of its change, whose score is high without its baseline's noise.
 _RATIO_SEEMS, _RATIO_MOVED = 2.5, 2.0
 #: The other series of a group move by such a score, and by this share of the one that was found.
@@ -51,23 +40,18 @@ _OTHERS_SHARE = 0.5
 _BESIDE_SCORE = 1.0
 
 
-class ScanFinder:
-    """Scans the ratios and levels of the farm for steps and drifts."""
+class RatioScans:
+    """Scans the ratios of series, and of groups of them, for steps and drifts."""
 
     def __init__(
-        self, catalog: Catalog, ratios: RatioHistory, levels: DeviceLevels, finder: CandidateFinder
+        self, catalog: Catalog, ratios: RatioHistory, levels: DeviceLevels, planned: PlannedTests, told: Told
     ) -> None:
         self._catalog = catalog
         self._ratios = ratios
         self._levels = levels
-        self._finder = finder
-        self.day_by_tick: list[int] = [0]
-        #: By the series in whose ratios it shows: the last change without a version.
-        self.moved_by_row: dict[int, Moved] = {}
-        #: By device: the last drift of its level.
-        self.drift_by_device: dict[int, Moved] = {}
-        #: By series: size and tick of the last change of its time.
-        self.told_by_row: dict[int, tuple[float, int]] = {}
+        self._planned = planned
+        self._ratio_evidence = planned.evidence
+        self._told = told
 
     def strong_rows(self, rows: Sequence[int]) -> list[int]:
         """Return the series that moved by themselves."""
@@ -76,7 +60,7 @@ class ScanFinder:
         scores = dict(zip(rows, self._ratios.scan(np.array(rows)).strongest, strict=True))
         seeming = [row for row, score in scores.items() if _RATIO_SEEMS <= score < SCAN]
         if seeming:
-            steady = self._finder.beside_level.without_baseline_noise(seeming).scan(np.arange(len(seeming)))
+            steady = self._planned.beside_level.without_baseline_noise(seeming).scan(np.arange(len(seeming)))
             scores.update(zip(seeming, steady.strongest, strict=True))
         return [row for row, score in scores.items() if score >= SCAN]
 
@@ -86,75 +70,6 @@ class ScanFinder:
             return []
         strong = group_scores(self._catalog, self._ratios, groups) >= SCAN
         return [group for group, is_strong in zip(groups, strong, strict=True) if is_strong]
-
-    def strong_devices(self, devices: Sequence[int]) -> dict[int, Shift]:
-        """Return the devices whose level moved, each with how it did."""
-        if not devices:
-            return {}
-        shifts = zip(devices, self._levels.scan(np.array(devices)), strict=True)
-        return {device: shift for device, shift in shifts if _is_strong(shift)}
-
-    def of_device(self, device: int, shift: Shift) -> list[Candidate]:
-        """Return the change of everything on a device, unless only a part of it moved."""
-        catalog, levels = self._catalog, self._levels
-        size, length = shift.size, shift.length
-        drift = self.drift_by_device.get(device)
-        if drift and drift.may_go_on(size, self.day_by_tick[-1], is_step=not shift.is_drift):
-            return []
-        tick = int(levels.ticks[device, -length])
-        members = catalog.rows_by_device[device]
-        newest = LATEST_OF_DRIFT if shift.is_slow else None
-        own = levels.own_steps(np.array(members), device, tick, newest=newest)
-        is_known = ~np.isnan(own)
-        moved = np.sign(size) * own >= SHARE_OF_STEP * abs(size)
-        # What was told of a part of the series moves the level of their device, too.
-        moved &= ~np.array([self._is_told_at(row, device, tick, size) for row in members])
-        ticks = dict.fromkeys(members, tick)
-        is_all = is_known.any() and moved[is_known].mean() >= TOGETHER
-        if not is_all or not self._finder.ratios_stayed(ticks, size):
-            return []
-        # What a room does ends within days.
-        if not shift.is_slow and self._finder.others_moved({device: tick}, size, self.day_by_tick[tick]):
-            return []
-        found = Candidate(
-            cause=Cause.DRIFT if shift.is_drift else Cause.DEVICE,
-            scope={"device": catalog.devices[device]},
-            tick_by_row=ticks,
-            day=self.day_by_tick[tick],
-            z=shift.z,
-            size=size,
-            threshold=SCAN_DEVICE_SLOW if shift.is_slow else SCAN_DEVICE,
-            is_absolute=True,
-        )
-        if shift.is_drift:
-            return [found]
-        for known in catalog.breaks_of([row for row, has in zip(members, is_known, strict=True) if has]):
-            first = min(
-                (row for row in members if row in known.tick_by_row), key=known.tick_by_row.__getitem__
-            )
-            since = int((levels.ticks[device] >= known.tick_by_row[first]).sum())
-            if abs(since - length) > _NEAR_SESSIONS:
-                continue
-            if known.is_told and known.told_size * size > 0:
-                return [replace(found, is_known=True)]
-            if known.cause in (Cause.OS, Cause.METHOD) and not known.is_told:
-                scope, day = version_scope(catalog, known), known.day_by_row[first]
-                if not known.tick_by_row.keys() <= ticks.keys():
-                    # The step is that of one device, whatever others got the build.
-                    scope |= found.scope
-                return [replace(found, cause=known.cause, scope=scope, day=day, break_=known)]
-            if known.cause is Cause.PROGRAM and not known.is_told and since < _PROGRAM_SESSIONS:
-                return []
-        return [found]
-
-    def _is_told_at(self, row: int, device: int, tick: int, size: float) -> bool:
-        """Return whether a change of a series was told that began at about a session, or that goes on."""
-        known, first = self.told_by_row.get(row, (0.0, 0))
-        if known * size > 0:
-            ticks, (earlier, later) = self._levels.ticks[device], sorted((first, tick))
-            return int(((ticks >= earlier) & (ticks < later)).sum()) <= _NEAR_SESSIONS
-        moved = self.moved_by_row.get(row)
-        return moved is not None and moved.is_drift and moved.may_go_on(size, self.day_by_tick[-1])
 
     def of_row(self, row: int, day: int) -> list[Candidate]:
         """Return the changes that the scan of one series may show: its own, or that of a group."""
@@ -168,7 +83,7 @@ class ScanFinder:
 
     def _without_baseline_noise(self, row: int, day: int) -> Candidate | None:
         """Return what a ratio shows without the noise of its baseline, if it seems to move itself, too."""
-        steady = self._finder.beside_level.without_baseline_noise([row])
+        steady = self._planned.beside_level.without_baseline_noise([row])
         found = self._scanned(steady, steady.scan(np.array([0])), 0, 0, [row], day)
         evidence = self._evidence(found, [row]) if found else {}
         if found is None or row not in evidence:
@@ -189,7 +104,7 @@ class ScanFinder:
             least = SCAN if group.baseline is None else SCAN_BASELINE
             if found is None or abs(found.z) < least or not self._moved_alike(found, group.rows):
                 continue
-            if not self._moves_beside(found, group.rows, others_of(self._catalog, group)):
+            if not self._may_be_part(found, group.rows, groups_of(self._catalog, group.rows)):
                 candidates.append(self._of_group(found, group))
         return candidates
 
@@ -213,7 +128,7 @@ class ScanFinder:
         if abs(z) < SCAN or self._moves_on(rows, z, day, is_slow=is_drift or length >= _SLOW_STEP):
             return None
         length = int(scan.drift_length[place]) if is_drift else history.first_session(at, length)
-        z *= self._finder.beside_level.share_of_score(history, at, rows, length, is_drift=is_drift)
+        z *= self._planned.beside_level.share_of_score(history, at, rows, length, is_drift=is_drift)
         if abs(z) < SCAN:
             return None
         tick = int(history.ticks[at, -length])
@@ -222,7 +137,7 @@ class ScanFinder:
             cause=Cause.DRIFT if is_drift else Cause.DEVICE,
             scope={},
             tick_by_row=dict.fromkeys(rows, tick),
-            day=self.day_by_tick[tick],
+            day=self._told.day_by_tick[tick],
             z=z,
             size=contrasts(history, {at: newest})[at].size,
             threshold=SCAN,
@@ -234,7 +149,7 @@ class ScanFinder:
 
         A step may follow a step, but not a drift: on its way, a drift is a step beside its beginning.
         """
-        told = [self.moved_by_row[row] for row in rows if row in self.moved_by_row]
+        told = [self._told.moved_by_row[row] for row in rows if row in self._told.moved_by_row]
         goes_on = [(is_slow or moved.is_drift) and moved.may_go_on(z, day) for moved in told]
         return 2 * sum(goes_on) >= len(rows)
 
@@ -253,16 +168,24 @@ class ScanFinder:
         if found.cause is Cause.DRIFT:
             # Where a drift begins, it is less than the noise.
             ticks = {row: int(self._ratios.ticks[row, -_newest(found.sessions)]) for row in rows}
-        return self._finder.evidence(ticks)
+        return self._ratio_evidence.of(ticks)
+
+    def _may_be_part(self, found: Candidate, rows: Sequence[int], groups: Sequence[Group]) -> bool:
+        """Return whether the rest of a group seems to move, too: its change may be found soon."""
+        return any(
+            self._moves_beside(found, rows, [row for row in group.rows if row not in rows])
+            for group in groups
+            if set(rows) < set(group.rows)
+        )
 
     def _moves_beside(self, found: Candidate, rows: Sequence[int], others: Sequence[int]) -> bool:
-        """Return whether others seem to move with these series, so that a wider change may be found soon."""
+        """Return whether others seem to move with these series."""
         tick = next(iter(found.tick_by_row.values()))
-        evidence = self._finder.evidence(dict.fromkeys([*rows, *others], tick))
+        evidence = self._ratio_evidence.of(dict.fromkeys([*rows, *others], tick))
         own, beside = ({r: evidence[r] for r in part if r in evidence} for part in (rows, others))
         if not own or not beside:
             return False
-        moved, rest = (pooled(self._finder.by_group(part)) for part in (own, beside))
+        moved, rest = (pooled(self._ratio_evidence.by_baseline(part)) for part in (own, beside))
         share = rest.shift / moved.shift if moved.shift else 0.0
         return rest.z * moved.z > 0 and abs(rest.z) >= _BESIDE_SCORE and share >= _OTHERS_SHARE
 
@@ -276,20 +199,22 @@ class ScanFinder:
         series = catalog.series[row]
         members = [r for r in catalog.rows_by_device[series.device_row] if not catalog.series[r].is_baseline]
         groups = [group for group in groups_of(catalog, members) if row in group.rows]
-        evidence = self._finder.evidence({r: tick for group in groups for r in group.rows} | {row: tick})
+        evidence = self._ratio_evidence.of({r: tick for group in groups for r in group.rows} | {row: tick})
         if row not in evidence:
             return found
-        for group in groups:
+        for group in sorted(groups, key=lambda group: len(group.rows), reverse=True):
             others = {r: evidence[r] for r in group.rows if r != row and r in evidence}
             if not others or not self._moved_alike(found, group.rows):
                 continue
-            rest = pooled(self._finder.by_group(others))
+            rest = pooled(self._ratio_evidence.by_baseline(others))
             if rest.z * np.sign(found.size) >= _OTHERS_SCORE and (
                 rest.shift / evidence[row].shift >= _OTHERS_SHARE
             ):
+                if self._may_be_part(found, group.rows, groups_of(catalog, group.rows)):
+                    return None
                 wider = replace(found, tick_by_row=dict.fromkeys(group.rows, tick))
                 return self._of_group(wider, group)
-        if self._moves_beside(found, [row], catalog.siblings(row)):
+        if self._may_be_part(found, [row], groups):
             return None
         baseline = catalog.baseline_of(row)
         if baseline is not None and len(catalog.rows_by_group[series.group]) == 2:
@@ -300,8 +225,8 @@ class ScanFinder:
 
     def _of_group(self, found: Candidate, group: Group) -> Candidate:
         """Return the change of a group, as large as its series show it: of its baselines, if they moved."""
-        mean = pooled(self._finder.by_group(self._evidence(found, group.rows)))
-        found = replace(found, size=mean.size, shift=mean.shift, precision=mean.precision)
+        mean = pooled(self._ratio_evidence.by_baseline(self._evidence(found, group.rows)))
+        found = replace(found, size=mean.size, precision=mean.precision)
         tick = next(iter(found.tick_by_row.values()))
         baselines = moved_baselines(self._catalog, self._levels, group.rows, tick, newest=_newest_of(found))
         if "device" not in group.scope:
@@ -333,7 +258,8 @@ class ScanFinder:
         for known in self._catalog.breaks_of(candidate.tick_by_row):
             row = next(row for row in candidate.tick_by_row if row in known.tick_by_row)
             since = int((self._ratios.ticks[rows[0]] >= known.tick_by_row[row]).sum())
-            if not known.is_told and abs(since - length) <= _NEAR_SESSIONS + length // 6:
+            is_near = abs(since - length) <= NEAR_SESSIONS + length // 6
+            if not known.is_told and is_near and self._fits(known.tick_by_row[row], rows, candidate):
                 ticks: Mapping[int, int] = {
                     r: known.tick_by_row.get(r, t) for r, t in candidate.tick_by_row.items()
                 }
@@ -347,16 +273,23 @@ class ScanFinder:
         return any(
             known.is_told
             and known.told_size * candidate.size > 0
-            and abs(int((ticks >= known.tick_by_row[row]).sum()) - length) <= _NEAR_SESSIONS + length // 3
+            # Of a change that moved no ratio, no drift of one is left over.
+            and (known.is_of_ratios or candidate.cause is not Cause.DRIFT)
+            and abs(int((ticks >= known.tick_by_row[row]).sum()) - length) <= NEAR_SESSIONS + length // 3
+            and self._fits(known.tick_by_row[row], [measured], candidate)
             for known in self._catalog.breaks_of([row])
         )
 
-
-def _is_strong(shift: Shift) -> bool:
-    """Return whether a step or a drift of a device is large and sure enough to be told."""
-    if shift.is_slow:
-        return abs(shift.z) >= SCAN_DEVICE_SLOW and abs(shift.size) >= LEAST_DEVICE_SLOW
-    return abs(shift.z) >= SCAN_DEVICE and abs(shift.size) >= LEAST_DEVICE_STEP
+    def _fits(self, tick: int, rows: Sequence[int], candidate: Candidate) -> bool:
+        """Return whether a step at a session explains these series nearly as well as what was found."""
+        at_session, at_found = (
+            self._ratio_evidence.of(dict.fromkeys(rows, tick)),
+            self._evidence(candidate, rows),
+        )
+        if not at_session or not at_found:
+            return False
+        z, best = (pooled(self._ratio_evidence.by_baseline(part)).z for part in (at_session, at_found))
+        return z * best > 0 and not is_clearly_better(best, z)
 
 
 def _newest_of(found: Candidate) -> int | None:

@@ -1,0 +1,1 @@
+"""Planned tests: what a new version changed, in ratios and in absolute times."""
