@@ -171,3 +171,22 @@ def test_a_device_that_was_away_for_weeks_skips_a_version_whose_change_was_told(
     )
     (change,) = detect(sketch.points())
     assert (change.cause, change.day) == (Cause.FILE, FIRST_DAY + DAY)
+
+
+@pytest.mark.parametrize(("noise", "seed"), [(0.03, 1), (0.05, 4)])
+def test_a_device_that_gets_a_version_late_does_not_end_the_test_of_the_others(
+    noise: float, seed: int
+) -> None:
+    """Each device is measured once in five days, and one of five is away while the others get the program."""
+    shift = Shift(day=120, delta=0.05, holds_for=lambda d, n, v: n == "n0" and v != BASELINE)
+    sketch = Sketch(
+        devices=5,
+        days=220,
+        noise=noise,
+        shifts=(shift,),
+        versions={("program", "", "", ""): ((120, "p2"),)},
+        skips=lambda d, day: day % 5 != int(d[1:]) or (d == "d3" and 118 <= day < 147),
+        seed=seed,
+    )
+    (change,) = detect(sketch.points())
+    assert (change.cause, change.day) == (Cause.PROGRAM, FIRST_DAY + 120)

@@ -1,9 +1,12 @@
 """The choice among candidates: which planned tests of a day stand."""
 
+from dataclasses import replace
+
 import pytest
 
 from farm.core.results.history.changes.breaks import VersionBreak
 from farm.core.results.history.changes.choice import Candidate, significance, strongest
+from farm.core.results.history.changes.differences import Difference
 from farm.core.results.history.changes.planned.conditions import PLANNED_ABSOLUTE, PLANNED_NARROW
 from farm.core.results.history.changes.points import Cause
 
@@ -50,3 +53,21 @@ def test_a_part_needs_its_own_score(z: float, is_told: bool) -> None:
     part = planned(z, is_part=True)
     tests = [planned(0.5), part, *(planned(0.5, is_part=True) for _ in range(13))]
     assert (strongest(tests, stands=significance(tests)) is part) is is_told
+
+
+@pytest.mark.parametrize(
+    ("shift", "error", "is_wider"),
+    [(0.06, 0.01, True), (0.01, 0.01, False), (0.01, 0.2, True)],
+)
+def test_a_wider_scope_is_named_where_its_further_series_moved_or_cannot_tell(
+    shift: float, error: float, is_wider: bool
+) -> None:
+    """Noise of a shared baseline may make the mean of more series less precise than that of a part."""
+    own = Difference(0.1, 0.004**2, 0.1, 20.0, 5, 20)
+    further = Difference(shift, error**2, shift, 20.0, 5, 20)
+    part = replace(planned(9.0, is_part=True), evidence={0: own}, precision=60_000.0)
+    whole = replace(
+        planned(8.0), tick_by_row={0: 10, 1: 10}, evidence={0: own, 1: further}, precision=59_000.0
+    )
+    tests = [whole, part]
+    assert (strongest(tests, stands=significance(tests)) is whole) is is_wider

@@ -6,7 +6,7 @@ import pytest
 
 from farm.core.results.history.changes.detect import detect
 from farm.core.results.history.changes.points import BASELINE, Cause
-from tests.core.results.history.changes.histories import Shift, Sketch
+from tests.core.results.history.changes.histories import FIRST_DAY, Shift, Sketch
 
 DAY = 30
 Versions = Mapping[tuple[str, str, str, str], tuple[tuple[int, str], ...]]
@@ -101,3 +101,20 @@ def test_what_moves_each_device_by_a_version_of_its_own_is_not_taken_for_the_roo
         device if kind != "os" else f"{device}-2" for device in devices
     }
     assert {change.cause for change in told} == {cause}
+
+
+@pytest.mark.parametrize("networks", [("n0",), ("n0", "n1")])
+def test_a_program_that_came_after_a_step_is_not_blamed_for_it(networks: tuple[str, ...]) -> None:
+    """One device moved three sessions before, in one network or in both."""
+    shift = Shift(day=30, delta=0.1, holds_for=lambda d, n, v: d == "d1" and n in networks and v == "int8")
+    versions = {("program", "", "", ""): ((33, "p2"),)}
+    (change,) = detect(Sketch(shifts=(shift,), versions=versions).points())
+    assert (change.cause, change.day) == (Cause.DEVICE, FIRST_DAY + 30)
+
+
+def test_a_build_that_came_before_a_step_is_not_blamed_for_it() -> None:
+    shift = Shift(day=34, delta=0.15, holds_for=lambda d, n, v: d == "d1")
+    versions = {("os", "d1", "", ""): ((30, "o2"),)}
+    (change,) = detect(Sketch(wander=0.006, shifts=(shift,), versions=versions, seed=2).points())
+    assert (change.cause, dict(change.scope), change.day) == (Cause.DEVICE, {"device": "d1"}, FIRST_DAY + 34)
+    assert change.delta == pytest.approx(0.15, abs=0.02)

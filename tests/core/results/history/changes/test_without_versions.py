@@ -191,3 +191,21 @@ def test_a_step_is_as_sure_at_each_number_of_sessions(sessions: int) -> None:
     shift = levels.scan(devices)[0]
     assert (shift.is_drift, shift.length) == (False, sessions)
     assert shift.z >= SCAN_DEVICE
+
+
+@pytest.mark.long
+def test_a_drift_of_months_is_told() -> None:
+    """Of the latest 80 sessions, all would be within it."""
+    shift = Shift(day=60, delta=0.05, ramp=90, holds_for=lambda d, n, v: (d, n, v) == ("d1", "n0", "int8"))
+    (change,) = detect(Sketch(days=200, noise=0.02, shifts=(shift,)).points())
+    assert (change.cause, change.series) == (Cause.DRIFT, "d1/n0/int8")
+
+
+def test_a_drift_that_follows_a_build_is_told_beside_it() -> None:
+    """The build moved all times, and no ratio: a ratio that drifts in its direction is no part of that."""
+    build = Shift(day=30, delta=0.06, holds_for=lambda d, n, v: d == "d1")
+    drift = Shift(day=60, delta=0.08, ramp=50, holds_for=lambda d, n, v: (d, n, v) == ("d1", "n0", "int8"))
+    versions = {("os", "d1", "", ""): ((30, "o2"),)}
+    history = Sketch(days=100, noise=0.02, wander=0.006, shifts=(build, drift), versions=versions)
+    first, second = detect(history.points())
+    assert (first.cause, second.series) == (Cause.OS, "d1/n0/int8")

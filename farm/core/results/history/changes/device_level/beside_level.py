@@ -1,7 +1,7 @@
 """Ratios beside the level of their device: without the noise of their baseline, and without heat."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -118,7 +118,7 @@ class BesideLevel:
         device = self._catalog.series[rows[0]].device_row
         values = history.reference(np.array([at]))[0]
         place, is_measured = self._sessions(device, history.ticks[at])
-        level = self._level_of_others(rows, device)[place]
+        level = self._level_of_others(rows, device, int(history.ticks[at, -length]))[place]
         is_known = ~np.isnan(values) & is_measured & ~np.isnan(level)
         age = np.arange(len(values))[::-1]
         change = np.maximum(1.0 - age / length, 0.0) if is_drift else np.where(age < length, 1.0, 0.0)
@@ -134,13 +134,18 @@ class BesideLevel:
             math.sqrt(max(precision, 0.0)),
         )
 
-    def _level_of_others(self, rows: Collection[int], device: int) -> Floats:
-        """Return the level of a device by the series that a change of these does not move."""
-        catalog = self._catalog
+    def _level_of_others(self, rows: Sequence[int], device: int, tick: int) -> Floats:
+        """Return the level of a device by the series that a change of these at a session does not move.
+
+        What was measured with them on one side of it alone does not know its own level without the change.
+        """
+        catalog, levels = self._catalog, self._levels
         baselines = {catalog.baseline_of(row) for row in rows}
         others = [r for r in catalog.rows_by_device[device] if r not in rows]
         unmoved = [r for r in others if r not in baselines] or (others if len(baselines) > 1 else [])
-        return self._levels.block(np.array(unmoved)) if unmoved else np.zeros(SESSIONS)
+        if unmoved:
+            unmoved = levels.measured_with(np.array(rows), np.array(unmoved), device, tick).tolist()
+        return levels.block(np.array(unmoved)) if unmoved else np.zeros(SESSIONS)
 
 
 def is_in_ratio(own: float, steady: float) -> bool:

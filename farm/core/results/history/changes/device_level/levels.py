@@ -193,7 +193,7 @@ class DeviceLevels:
                 measured with them, before or since, are left out.
             counts_absence: whether it may be how far the level wandered while the device was away.
         """
-        others = self._measured_with(rows, others, device, tick)
+        others = self.measured_with(rows, others, device, tick)
         if len(others):
             shared = self.block(rows) - self.block(others)
         elif len(rows) < (self.device_of == device).sum():
@@ -234,7 +234,7 @@ class DeviceLevels:
             self._processes_by_tick[tick] = found
         return self._processes_by_tick[tick]
 
-    def _measured_with(self, rows: Ints, others: Ints, device: int, tick: int) -> Ints:
+    def measured_with(self, rows: Ints, others: Ints, device: int, tick: int) -> Ints:
         """Return the others that were measured with some series often enough, before a step and since."""
         is_after = self.ticks[device] >= tick
         own, theirs = ~np.isnan(self.times[rows]).all(axis=0), ~np.isnan(self.times[others])

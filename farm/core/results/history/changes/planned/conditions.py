@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
+import numpy as np
+
 from farm.core.results.history.changes.noise import Ints
 
 #: Least standard normal scores of planned tests. Several looks are taken, at 2 to 20 sessions.
@@ -20,6 +22,8 @@ SHARE_OF_STEP = 0.4
 #: A step at one session explains clearly better than one at another what moved, if twice its log likelihood
 #: ratio is so much more: three standard deviations.
 _CLEARLY_MORE = 9.0
+#: A change may have begun so many sessions before a version, at most.
+_MOST_EARLIER = 6
 
 
 def are_most_fresh(afters: Collection[int]) -> bool:
@@ -32,11 +36,17 @@ def is_clearly_better(z: float, than: float) -> bool:
     return z * than > 0 and z**2 > than**2 + _CLEARLY_MORE
 
 
-def starts(since: Mapping[int, Ints]) -> Iterator[dict[int, int]]:
-    """Yield where a change begins if it does so now, one session later, and so on; at most at the newest.
+def other_starts(ticks: Mapping[int, Ints], tick_of: Mapping[int, int]) -> Iterator[dict[int, int]]:
+    """Yield where else a change may begin: some sessions earlier, or one later, two, and so on.
 
     Args:
-        since: the sessions since it would begin, oldest first, by series or device.
+        ticks: sessions by series or device, oldest first.
+        tick_of: the first session of a new version, by the same.
     """
-    for later in range(max(map(len, since.values()))):
-        yield {key: int(ticks[min(later, len(ticks) - 1)]) for key, ticks in since.items()}
+    places = {key: int(np.searchsorted(ticks[key], tick)) for key, tick in tick_of.items()}
+    most = max(len(ticks[key]) - place for key, place in places.items())
+    for offset in (*range(-_MOST_EARLIER, 0), *range(1, most)):
+        yield {
+            key: int(ticks[key][np.clip(place + offset, 1, len(ticks[key]) - 1)])
+            for key, place in places.items()
+        }

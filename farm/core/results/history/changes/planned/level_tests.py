@@ -19,7 +19,7 @@ from farm.core.results.history.changes.planned.conditions import (
     TOGETHER,
     are_most_fresh,
     is_clearly_better,
-    starts,
+    other_starts,
 )
 from farm.core.results.history.changes.planned.ratio_evidence import RatioEvidence
 from farm.core.results.history.changes.planned.scopes import is_alone, version_scope
@@ -112,7 +112,7 @@ class LevelTests:
         changed = {row: known.tick_by_row[row] for rows in by_device.values() for row in rows}
         if not self._evidence.stayed(changed, mean.size):
             return
-        if abs(mean.z) >= least and self._began_later(known, by_device):
+        if abs(mean.z) >= least and self._began_elsewhere(known, by_device):
             return
         if abs(mean.z) >= least and self._may_be_room(known, by_device, mean.size, latest):
             return
@@ -130,20 +130,22 @@ class LevelTests:
             is_part=is_part,
         )
 
-    def _began_later(self, known: VersionBreak, by_device: Mapping[int, Sequence[int]]) -> bool:
-        """Return whether a step at a later session explains these levels clearly better."""
-        levels, ticks = self._levels, _first_ticks(known, by_device)
-        since = {device: levels.ticks[device][levels.ticks[device] >= tick] for device, tick in ticks.items()}
-        first, *later = (
-            pooled(
+    def _began_elsewhere(self, known: VersionBreak, by_device: Mapping[int, Sequence[int]]) -> bool:
+        """Return whether a step at an earlier or a later session explains these levels clearly better."""
+        ticks = _first_ticks(known, by_device)
+        levels = self._levels
+
+        def score(at: Mapping[int, int]) -> float:
+            return pooled(
                 [
                     self._part(known, device, by_device[device], tick, counts_absence=False)
                     for device, tick in at.items()
                 ]
             ).z
-            for at in starts(since)
-        )
-        return any(is_clearly_better(z, first) for z in later)
+
+        sessions = {device: levels.ticks[device][-int(levels.sessions[device]) :] for device in ticks}
+        here = score(ticks)
+        return any(is_clearly_better(score(at), here) for at in other_starts(sessions, ticks))
 
     def _part(
         self, known: VersionBreak, device: int, rows: Sequence[int], tick: int, *, counts_absence: bool = True

@@ -16,7 +16,7 @@ from farm.core.results.history.changes.planned.conditions import (
     SHARE_OF_STEP,
     are_most_fresh,
     is_clearly_better,
-    starts,
+    other_starts,
 )
 from farm.core.results.history.changes.planned.ratio_evidence import RatioEvidence
 from farm.core.results.history.changes.planned.scopes import (
@@ -103,7 +103,7 @@ class RatioTests:
             least = PLANNED if is_whole else PLANNED_NARROW
             if mean is None or not self._is_shared(rows, mean):
                 continue
-            if abs(mean.z) >= least and self._began_later(rows, tick_by_row):
+            if abs(mean.z) >= least and self._began_elsewhere(rows, tick_by_row):
                 continue
             changed = {
                 row: tick
@@ -171,9 +171,13 @@ class RatioTests:
         most = rest.size * math.copysign(1.0, mean.size) + 1.0 / math.sqrt(rest.precision)
         return most >= SHARE_OF_STEP * abs(mean.size)
 
-    def _began_later(self, rows: Collection[int], tick_by_row: Mapping[int, int]) -> bool:
-        """Return whether a step at a later session explains these series clearly better."""
+    def _began_elsewhere(self, rows: Collection[int], tick_by_row: Mapping[int, int]) -> bool:
+        """Return whether a step at an earlier or a later session explains these series clearly better."""
         ratios, evidence = self._ratios, self._evidence
-        since = {row: ratios.ticks[row][ratios.ticks[row] >= tick_by_row[row]] for row in rows}
-        first, *later = (pooled(evidence.by_baseline(evidence.of(at))).z for at in starts(since))
-        return any(is_clearly_better(z, first) for z in later)
+        known = {row: ratios.ticks[row][-int(ratios.count[row]) :] for row in rows}
+        own = {row: tick_by_row[row] for row in rows}
+        here = pooled(evidence.by_baseline(evidence.of(own))).z
+        return any(
+            is_clearly_better(pooled(evidence.by_baseline(evidence.of(at))).z, here)
+            for at in other_starts(known, own)
+        )

@@ -282,10 +282,8 @@ class RatioScans:
 
     def _fits(self, tick: int, rows: Sequence[int], candidate: Candidate) -> bool:
         """Return whether a step at a session explains these series nearly as well as what was found."""
-        at_session, at_found = (
-            self._ratio_evidence.of(dict.fromkeys(rows, tick)),
-            self._evidence(candidate, rows),
-        )
+        at_session = self._ratio_evidence.of(dict.fromkeys(rows, tick))
+        at_found = self._evidence(candidate, rows)
         if not at_session or not at_found:
             return False
         z, best = (pooled(self._ratio_evidence.by_baseline(part)).z for part in (at_session, at_found))
