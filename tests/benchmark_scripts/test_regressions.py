@@ -7,10 +7,13 @@ from benchmarks.farm_changes import (
     base_file,
     device_reverted,
     device_variants,
+    drift_device,
     drift_device_variants,
+    drift_variant,
     file_change,
     os_and_program,
     os_one_device,
+    program_network,
     program_variants,
     versions_only,
 )
@@ -69,4 +72,22 @@ def test_a_day_of_ten_thousand_series_takes_less_than_a_minute_of_one_core() -> 
 
 def test_a_build_of_one_device_is_told_though_its_level_wandered_back_after_it() -> None:
     counts = total(("daily", os_one_device, 0.05, 6_100_000))
+    assert counts.right == counts.cause == counts.told == 1, counts.notes
+
+
+@pytest.mark.parametrize(
+    ("farm", "play", "size", "seed"),
+    [
+        # Each series of a variant drifts on another device.
+        ("thrice a day", drift_variant, 0.05, 52000866),
+        # A device gets the program 26 days after the others.
+        ("weekly", program_network, 0.03, 52000210),
+        # What was compared on one day alone says nothing of the level of its device.
+        ("turnover", device_variants, 0.10, 54001330),
+        # A level drifts for 66 days.
+        ("no errors", drift_device, 0.10, 52001132),
+    ],
+)
+def test_what_moves_together_is_told_once(farm: str, play: Play, size: float, seed: int) -> None:
+    counts = total((farm, play, size, seed))
     assert counts.right == counts.cause == counts.told == 1, counts.notes
