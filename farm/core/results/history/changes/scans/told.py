@@ -1,4 +1,4 @@
-"""What was told lately, so that it is not told again."""
+"""What was told, so that it is not told again."""
 
 from dataclasses import dataclass, field
 
