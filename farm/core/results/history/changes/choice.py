@@ -36,7 +36,7 @@ class Moved(NamedTuple):
 
         Args:
             size: of the change.
-            day: on which it would be told.
+            day: on which it begins.
             is_step: whether it explains the sessions better as a step than as a drift.
         """
         if is_step and abs(size) >= _STEP_ON_DRIFT * abs(self.size):
@@ -145,6 +145,7 @@ def _includes(wider: Candidate, best: Candidate) -> bool:
     rest = [part for row, part in wider.evidence.items() if row not in narrow]
     if not own or not rest:
         return bool(own)
-    moved, others = pooled(own).shift, pooled(rest)
+    # Clipped means of few sessions hardly tell a change of a precise series from none.
+    moved, others = pooled(own).size, pooled(rest)
     says_nothing = others.precision * moved**2 <= 1.0
-    return says_nothing or others.shift / moved >= _SHARE_OF_WIDER
+    return says_nothing or others.size / moved >= _SHARE_OF_WIDER

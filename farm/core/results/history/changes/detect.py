@@ -136,8 +136,8 @@ class Detector:
             if not (strong or moved or groups or breaks):
                 break
             candidates = [c for known in breaks if not known.is_told for c in self._planned.of_break(known)]
-            candidates += scans.of_groups(groups, day)
-            candidates += [c for row in strong for c in scans.of_row(row, day)]
+            candidates += scans.of_groups(groups)
+            candidates += [c for row in strong for c in scans.of_row(row)]
             candidates += [c for device, shift in moved.items() for c in of_devices.candidates(device, shift)]
             best = strongest(candidates, stands=stands)
             if best is None:

@@ -49,10 +49,10 @@ class DeviceScans:
         """Return the change of everything on a device, unless only a part of it moved."""
         catalog, levels = self._catalog, self._levels
         size, length = shift.size, shift.length
-        drift = self._told.drift_by_device.get(device)
-        if drift and drift.may_go_on(size, self._told.today, is_step=not shift.is_drift):
-            return []
         tick = int(levels.ticks[device, -length])
+        drift = self._told.drift_by_device.get(device)
+        if drift and drift.may_go_on(size, self._told.day_by_tick[tick], is_step=not shift.is_drift):
+            return []
         members = catalog.rows_by_device[device]
         newest = LATEST_OF_DRIFT if shift.is_slow else None
         own = levels.own_steps(np.array(members), device, tick, newest=newest)
@@ -118,7 +118,7 @@ class DeviceScans:
             ticks, (earlier, later) = self._levels.ticks[device], sorted((first, tick))
             return int(((ticks >= earlier) & (ticks < later)).sum()) <= NEAR_SESSIONS
         moved = self._told.moved_by_row.get(row)
-        return moved is not None and moved.is_drift and moved.may_go_on(size, self._told.today)
+        return moved is not None and moved.is_drift and moved.may_go_on(size, self._told.day_by_tick[tick])
 
 
 def _is_strong(shift: Shift) -> bool:

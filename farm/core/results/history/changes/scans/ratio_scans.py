@@ -71,20 +71,20 @@ class RatioScans:
         strong = group_scores(self._catalog, self._ratios, groups) >= SCAN
         return [group for group, is_strong in zip(groups, strong, strict=True) if is_strong]
 
-    def of_row(self, row: int, day: int) -> list[Candidate]:
+    def of_row(self, row: int) -> list[Candidate]:
         """Return the changes that the scan of one series may show: its own, or that of a group."""
         scan = self._ratios.scan(np.array([row]))
         if scan.strongest[0] >= SCAN:
-            found = self._scanned(self._ratios, scan, 0, row, [row], day)
+            found = self._scanned(self._ratios, scan, 0, row, [row])
         else:
-            found = self._without_baseline_noise(row, day)
+            found = self._without_baseline_noise(row)
         wider = None if found is None else self._wider(found, row)
         return [] if wider is None else [wider]
 
-    def _without_baseline_noise(self, row: int, day: int) -> Candidate | None:
+    def _without_baseline_noise(self, row: int) -> Candidate | None:
         """Return what a ratio shows without the noise of its baseline, if it seems to move itself, too."""
         steady = self._planned.beside_level.without_baseline_noise([row])
-        found = self._scanned(steady, steady.scan(np.array([0])), 0, 0, [row], day)
+        found = self._scanned(steady, steady.scan(np.array([0])), 0, 0, [row])
         evidence = self._evidence(found, [row]) if found else {}
         if found is None or row not in evidence:
             return None
@@ -92,7 +92,7 @@ class RatioScans:
         moved = own.z * np.sign(found.size) >= _RATIO_MOVED and is_in_ratio(own.size, found.size)
         return found if moved else None
 
-    def of_groups(self, groups: Sequence[Group], day: int) -> list[Candidate]:
+    def of_groups(self, groups: Sequence[Group]) -> list[Candidate]:
         """Return the changes of these groups of which nearly all series moved."""
         if not groups:
             return []
@@ -100,7 +100,7 @@ class RatioScans:
         scan = history.scan(np.arange(len(groups)))
         candidates = []
         for at, group in enumerate(groups):
-            found = self._scanned(history, scan, at, at, group.rows, day)
+            found = self._scanned(history, scan, at, at, group.rows)
             least = SCAN if group.baseline is None else SCAN_BASELINE
             if found is None or abs(found.z) < least or not self._moved_alike(found, group.rows):
                 continue
@@ -109,7 +109,7 @@ class RatioScans:
         return candidates
 
     def _scanned(
-        self, history: RatioHistory, scan: Scan, place: int, at: int, rows: Sequence[int], day: int
+        self, history: RatioHistory, scan: Scan, place: int, at: int, rows: Sequence[int]
     ) -> Candidate | None:
         """Return the step or the drift that a row of a history shows; None without one.
 
@@ -119,25 +119,28 @@ class RatioScans:
             place: in the scan.
             at: row of the history.
             rows: the series that it stands for.
-            day: today.
         """
         step, drift = float(scan.step[place]), float(scan.drift[place])
         length = int(scan.step_length[place])
         is_drift = abs(drift) >= abs(step)
         z = drift if is_drift else step
-        if abs(z) < SCAN or self._moves_on(rows, z, day, is_slow=is_drift or length >= _SLOW_STEP):
+        if abs(z) < SCAN:
             return None
+        is_slow = is_drift or length >= _SLOW_STEP
         length = int(scan.drift_length[place]) if is_drift else history.first_session(at, length)
         z *= self._planned.beside_level.share_of_score(history, at, rows, length, is_drift=is_drift)
         if abs(z) < SCAN:
             return None
         tick = int(history.ticks[at, -length])
+        day = self._told.day_by_tick[tick]
+        if self._moves_on(rows, z, day, is_slow=is_slow):
+            return None
         newest = int(history.ticks[at, -_newest(length)]) if is_drift else tick
         return Candidate(
             cause=Cause.DRIFT if is_drift else Cause.DEVICE,
             scope={},
             tick_by_row=dict.fromkeys(rows, tick),
-            day=self._told.day_by_tick[tick],
+            day=day,
             z=z,
             size=contrasts(history, {at: newest})[at].size,
             threshold=SCAN,
@@ -145,7 +148,7 @@ class RatioScans:
         )
 
     def _moves_on(self, rows: Sequence[int], z: float, day: int, *, is_slow: bool) -> bool:
-        """Return whether half of these series were told to move in this direction not long ago.
+        """Return whether half of these series were told to move in this direction until shortly before a day.
 
         A step may follow a step, but not a drift: on its way, a drift is a step beside its beginning.
         """

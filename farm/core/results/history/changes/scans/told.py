@@ -16,8 +16,3 @@ class Told:
     drift_by_device: dict[int, Moved] = field(default_factory=dict)
     #: By series: size and tick of the last change of its time.
     changed_by_row: dict[int, tuple[float, int]] = field(default_factory=dict)
-
-    @property
-    def today(self) -> int:
-        """Return the day of the newest session."""
-        return self.day_by_tick[-1]
