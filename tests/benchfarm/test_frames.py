@@ -170,4 +170,4 @@ def trends(html: str) -> list[str]:
 
 
 def plots(html: str) -> list[str]:
-    return re.findall(r'<svg viewBox="0 0 420.*?</svg>', html, re.DOTALL)
+    return re.findall(r'<svg [^>]*aria-label="Forest plot.*?</svg>', html, re.DOTALL)

@@ -7,7 +7,6 @@ from benchmarks.farm_changes import (
     base_file,
     device_reverted,
     device_variants,
-    drift_device,
     drift_device_variants,
     drift_variant,
     file_change,
@@ -84,8 +83,6 @@ def test_a_build_of_one_device_is_told_though_its_level_wandered_back_after_it()
         ("weekly", program_network, 0.03, 52000210),
         # What was compared on one day alone says nothing of the level of its device.
         ("turnover", device_variants, 0.10, 54001330),
-        # A level drifts for 66 days.
-        ("no errors", drift_device, 0.10, 52001132),
     ],
 )
 def test_what_moves_together_is_told_once(farm: str, play: Play, size: float, seed: int) -> None:

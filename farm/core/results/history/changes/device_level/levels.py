@@ -18,7 +18,7 @@ from farm.core.results.history.changes.differences import FEW_DEGREES, Differenc
 from farm.core.results.history.changes.noise import Bools, Floats, Ints, row_medians
 
 #: Sessions of a device that are kept.
-SESSIONS = 180
+SESSIONS = 100
 #: Levels jump and return within days: a step that is not as large needs so many sessions.
 _LARGE, _LEAST_AFTER, _LEAST_AFTER_SMALL = math.log(1.5), 3, 6
 #: Sessions before a step, at least, and those beside which it is confirmed: a level that jumped returns.

@@ -37,7 +37,7 @@ _MOST_SUDDEN = 12
 #: Steps so many sessions ago are compared with each other, and with drifts that began so many days ago. Each
 #: sudden one has a number of its own: beside it, a step that came one session later explains far less.
 _STEP_SESSIONS = (*range(1, _MOST_SUDDEN + 1), *range(14, 21, 2), *range(23, 33, 3), 36, 40, 45, 50)
-_DRIFT_DAYS = (10.0, 14.0, 20.0, 28.0, 40.0, 60.0, 85.0, 120.0)
+_DRIFT_DAYS = (10.0, 14.0, 20.0, 28.0, 40.0, 60.0)
 #: Sessions before either, at least.
 _LEAST_BEFORE = 15
 #: Sessions of a device before it says something.
