@@ -248,6 +248,10 @@ class DeviceLevels:
         deviations = self.times[rows] - self._own[rows][:, None]
         return row_medians(np.ascontiguousarray(deviations.T))[0]
 
+    def sessions_since(self, device: int, tick: int) -> int:
+        """Return how many sessions a device has had from one on."""
+        return int((self.ticks[device] >= tick).sum())
+
     def own_steps(self, rows: Ints, device: int, tick: int, *, newest: int | None = None) -> Floats:
         """Return how far each of these series of a device moved since a session; NaN where that is not known.
 

@@ -1,6 +1,6 @@
 """What planned tests ask for: least scores, numbers of sessions, and how series of a scope move."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
@@ -36,17 +36,33 @@ def is_clearly_better(z: float, than: float) -> bool:
     return z * than > 0 and z**2 > than**2 + _CLEARLY_MORE
 
 
-def other_starts(ticks: Mapping[int, Ints], tick_of: Mapping[int, int]) -> Iterator[dict[int, int]]:
-    """Yield where else a change may begin: some sessions earlier, or one later, two, and so on.
+def fits_as_well(z: float, best: float) -> bool:
+    """Return whether a step explains what moved nearly as well as the best one, in its direction."""
+    return z * best > 0 and not is_clearly_better(best, z)
+
+
+def begins_elsewhere(
+    score: Callable[[Mapping[int, int]], float], sessions: Mapping[int, Ints], tick_of: Mapping[int, int]
+) -> bool:
+    """Return whether a step some sessions earlier, or one later, two, and so on, explains clearly better.
 
     Args:
-        ticks: sessions by series or device, oldest first.
-        tick_of: the first session of a new version, by the same.
+        score: that of a step at a first session of each series or device.
+        sessions: of each, oldest first.
+        tick_of: the first session of each with a new version.
     """
-    places = {key: int(np.searchsorted(ticks[key], tick)) for key, tick in tick_of.items()}
-    most = max(len(ticks[key]) - place for key, place in places.items())
-    for offset in (*range(-_MOST_EARLIER, 0), *range(1, most)):
-        yield {
-            key: int(ticks[key][np.clip(place + offset, 1, len(ticks[key]) - 1)])
-            for key, place in places.items()
-        }
+    here = score(tick_of)
+    places = {key: int(np.searchsorted(sessions[key], tick)) for key, tick in tick_of.items()}
+    most = max(len(sessions[key]) - place for key, place in places.items())
+    return any(
+        is_clearly_better(
+            score(
+                {
+                    key: int(sessions[key][np.clip(place + offset, 1, len(sessions[key]) - 1)])
+                    for key, place in places.items()
+                }
+            ),
+            here,
+        )
+        for offset in (*range(-_MOST_EARLIER, 0), *range(1, most))
+    )

@@ -18,8 +18,7 @@ from farm.core.results.history.changes.planned.conditions import (
     SHARE_OF_STEP,
     TOGETHER,
     are_most_fresh,
-    is_clearly_better,
-    other_starts,
+    begins_elsewhere,
 )
 from farm.core.results.history.changes.planned.ratio_evidence import RatioEvidence
 from farm.core.results.history.changes.planned.scopes import is_alone, version_scope
@@ -47,7 +46,14 @@ class LevelTests:
         for row in rows:
             by_device.setdefault(catalog.series[row].device_row, []).append(row)
         ticks = _first_ticks(known, by_device)
-        parts = self._parts(known, by_device, ticks)
+        afters = {device: self._levels.sessions_since(device, tick) for device, tick in ticks.items()}
+        if not are_most_fresh(afters.values()):
+            return
+        fresh = [device for device, after in afters.items() if after <= MOST_AFTER]
+        known_parts = (
+            (device, self._part(known, device, by_device[device], ticks[device])) for device in fresh
+        )
+        parts = {device: part for device, part in known_parts if part.after}
         if not parts:
             return
         may_be_outlier = len(rows) == 1 and not is_alone(catalog, rows)
@@ -65,7 +71,8 @@ class LevelTests:
         changed = {device: by_device[device] for device in parts}
         if _move_alike(np.concatenate(own), mean.size):
             least = PLANNED_ABSOLUTE if len(parts) > 1 else PLANNED
-            if any(self._sessions_since(device, tick) > MOST_AFTER for device, tick in ticks.items()):
+            if len(fresh) < len(by_device):
+                # What is left of it is a part.
                 least = PLANNED_NARROW
             yield from self._of_devices(known, version, changed, mean, least, latest=latest)
         if len(parts) > 1 and known.cause is Cause.OS:
@@ -77,25 +84,6 @@ class LevelTests:
                     yield from self._of_devices(
                         known, scope, members, alone, PLANNED_NARROW, latest=latest, is_part=True
                     )
-
-    def _parts(
-        self, known: VersionBreak, by_device: Mapping[int, Sequence[int]], ticks: Mapping[int, int]
-    ) -> dict[int, Difference]:
-        """Return what the level of each device shows of a version, if it is new to half of them."""
-        afters = {device: self._sessions_since(device, tick) for device, tick in ticks.items()}
-        parts: dict[int, Difference] = {}
-        if not are_most_fresh(afters.values()):
-            return parts
-        for device, members in by_device.items():
-            if afters[device] > MOST_AFTER:
-                continue
-            part = self._part(known, device, members, ticks[device])
-            if part.after:
-                parts[device] = part
-        return parts
-
-    def _sessions_since(self, device: int, tick: int) -> int:
-        return int((self._levels.ticks[device] >= tick).sum())
 
     def _of_devices(
         self,
@@ -112,9 +100,9 @@ class LevelTests:
         changed = {row: known.tick_by_row[row] for rows in by_device.values() for row in rows}
         if not self._evidence.stayed(changed, mean.size):
             return
-        if abs(mean.z) >= least and self._began_elsewhere(known, by_device):
-            return
-        if abs(mean.z) >= least and self._may_be_room(known, by_device, mean.size, latest):
+        if abs(mean.z) >= least and (
+            self._may_be_room(known, by_device, mean.size, latest) or self._began_elsewhere(known, by_device)
+        ):
             return
         yield Candidate(
             cause=known.cause,
@@ -132,20 +120,14 @@ class LevelTests:
 
     def _began_elsewhere(self, known: VersionBreak, by_device: Mapping[int, Sequence[int]]) -> bool:
         """Return whether a step at an earlier or a later session explains these levels clearly better."""
-        ticks = _first_ticks(known, by_device)
-        levels = self._levels
+        levels, ticks = self._levels, _first_ticks(known, by_device)
 
         def score(at: Mapping[int, int]) -> float:
-            return pooled(
-                [
-                    self._part(known, device, by_device[device], tick, counts_absence=False)
-                    for device, tick in at.items()
-                ]
-            ).z
+            parts = (self._part(known, d, by_device[d], tick, counts_absence=False) for d, tick in at.items())
+            return pooled(list(parts)).z
 
         sessions = {device: levels.ticks[device][-int(levels.sessions[device]) :] for device in ticks}
-        here = score(ticks)
-        return any(is_clearly_better(score(at), here) for at in other_starts(sessions, ticks))
+        return begins_elsewhere(score, sessions, ticks)
 
     def _part(
         self, known: VersionBreak, device: int, rows: Sequence[int], tick: int, *, counts_absence: bool = True

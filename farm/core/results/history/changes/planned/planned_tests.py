@@ -53,7 +53,7 @@ class PlannedTests:
             for other in self._catalog.breaks_of([of])
             if other.tick_by_row[of] > known.tick_by_row[row]
         ]
-        return any(int((self._levels.ticks[device] >= tick).sum()) < LEAST_AFTER for tick in later)
+        return any(self._levels.sessions_since(device, tick) < LEAST_AFTER for tick in later)
 
     def _has_ratio(self, row: int) -> bool:
         if self._catalog.series[row].is_baseline:

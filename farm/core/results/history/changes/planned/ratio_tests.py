@@ -15,8 +15,7 @@ from farm.core.results.history.changes.planned.conditions import (
     PLANNED_NARROW,
     SHARE_OF_STEP,
     are_most_fresh,
-    is_clearly_better,
-    other_starts,
+    begins_elsewhere,
 )
 from farm.core.results.history.changes.planned.ratio_evidence import RatioEvidence
 from farm.core.results.history.changes.planned.scopes import (
@@ -174,10 +173,8 @@ class RatioTests:
     def _began_elsewhere(self, rows: Collection[int], tick_by_row: Mapping[int, int]) -> bool:
         """Return whether a step at an earlier or a later session explains these series clearly better."""
         ratios, evidence = self._ratios, self._evidence
-        known = {row: ratios.ticks[row][-int(ratios.count[row]) :] for row in rows}
-        own = {row: tick_by_row[row] for row in rows}
-        here = pooled(evidence.by_baseline(evidence.of(own))).z
-        return any(
-            is_clearly_better(pooled(evidence.by_baseline(evidence.of(at))).z, here)
-            for at in other_starts(known, own)
+        return begins_elsewhere(
+            lambda at: pooled(evidence.by_baseline(evidence.of(at))).z,
+            {row: ratios.ticks[row][-int(ratios.count[row]) :] for row in rows},
+            {row: tick_by_row[row] for row in rows},
         )

@@ -10,7 +10,7 @@ from farm.core.results.history.changes.choice import Candidate
 from farm.core.results.history.changes.device_level.levels import LATEST_OF_DRIFT, DeviceLevels
 from farm.core.results.history.changes.device_level.wander import Shift
 from farm.core.results.history.changes.differences import pooled
-from farm.core.results.history.changes.planned.conditions import SHARE_OF_STEP, TOGETHER, is_clearly_better
+from farm.core.results.history.changes.planned.conditions import SHARE_OF_STEP, TOGETHER, fits_as_well
 from farm.core.results.history.changes.planned.planned_tests import PlannedTests
 from farm.core.results.history.changes.planned.scopes import version_scope
 from farm.core.results.history.changes.points import Cause
@@ -85,7 +85,7 @@ class DeviceScans:
             first = min(
                 (row for row in members if row in known.tick_by_row), key=known.tick_by_row.__getitem__
             )
-            since = int((levels.ticks[device] >= known.tick_by_row[first]).sum())
+            since = levels.sessions_since(device, known.tick_by_row[first])
             if abs(since - length) > NEAR_SESSIONS or not self._level_fits(
                 device, known.tick_by_row[first], tick
             ):
@@ -109,14 +109,14 @@ class DeviceScans:
             pooled([self._levels.planned(device, at, members, none, counts_absence=False)]).z
             for at in (tick, found)
         )
-        return z * best > 0 and not is_clearly_better(best, z)
+        return fits_as_well(z, best)
 
     def _is_told_at(self, row: int, device: int, tick: int, size: float) -> bool:
         """Return whether a change of a series was told that began at about a session, or that goes on."""
         known, first = self._told.changed_by_row.get(row, (0.0, 0))
         if known * size > 0:
-            ticks, (earlier, later) = self._levels.ticks[device], sorted((first, tick))
-            return int(((ticks >= earlier) & (ticks < later)).sum()) <= NEAR_SESSIONS
+            since = self._levels.sessions_since
+            return abs(since(device, first) - since(device, tick)) <= NEAR_SESSIONS
         moved = self._told.moved_by_row.get(row)
         return moved is not None and moved.is_drift and moved.may_go_on(size, self._told.day_by_tick[tick])
 

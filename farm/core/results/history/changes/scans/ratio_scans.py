@@ -10,7 +10,7 @@ from farm.core.results.history.changes.choice import Candidate
 from farm.core.results.history.changes.device_level.beside_level import is_in_ratio
 from farm.core.results.history.changes.device_level.levels import DeviceLevels
 from farm.core.results.history.changes.differences import Difference, contrasts, pooled
-from farm.core.results.history.changes.planned.conditions import SHARE_OF_STEP, TOGETHER, is_clearly_better
+from farm.core.results.history.changes.planned.conditions import SHARE_OF_STEP, TOGETHER, fits_as_well
 from farm.core.results.history.changes.planned.planned_tests import PlannedTests
 from farm.core.results.history.changes.points import BASELINE, Cause
 from farm.core.results.history.changes.ratios import RatioHistory, Scan
@@ -195,7 +195,7 @@ class RatioScans:
     def _wider(self, found: Candidate, row: int) -> Candidate | None:
         """Return the change of a group if its other series moved with the one that was found.
 
-        None where it cannot be said yet whether it is the series that moved, or its baseline.
+        None where it cannot be said yet whether it is the series that moved, its baseline, or more.
         """
         catalog = self._catalog
         tick = found.tick_by_row[row]
@@ -290,7 +290,7 @@ class RatioScans:
         if not at_session or not at_found:
             return False
         z, best = (pooled(self._ratio_evidence.by_baseline(part)).z for part in (at_session, at_found))
-        return z * best > 0 and not is_clearly_better(best, z)
+        return fits_as_well(z, best)
 
 
 def _newest_of(found: Candidate) -> int | None:
